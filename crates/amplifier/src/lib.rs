@@ -40,7 +40,7 @@ pub use manifest::{
     ManifestError, ModuleType, component_type, detect,
 };
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
-pub use mount::{Cleanup, Module, MountError, Mounted, mount};
+pub use mount::{Cleanup, Module, MountError, MountState, Mounted, mount};
 pub use outcome::{into_outcome, of_result};
 pub use plan::{
     BundleHeader, Include, IncludeEntry, IncludeTarget, NoteWeight, Plan, PlanError, PlanErrors, PlanFile,

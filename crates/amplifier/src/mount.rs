@@ -96,18 +96,29 @@ impl MountError {
     }
 }
 
+/// What became of a module that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountState {
+    /// It brought tools or handlers.
+    Mounted,
+    /// It returned nothing and brought nothing, which is its own decision.
+    Declined,
+}
+
 /// Mounts one module for a session, and makes the best of what it returns: a tool that was not mounted is mounted, a
-/// cleanup is kept for the end. A module that fails leaves nothing mounted, and one that brings nothing is a failure that
-/// says so.
+/// cleanup is kept for the end. A module that fails leaves nothing mounted. One that returns nothing and brings nothing
+/// has declined.
 pub async fn mount(
     coordinator: &Coordinator,
     kind: ModuleKind,
     id: &ModuleId,
     module: &dyn Module,
     config: Map<String, Value>,
-) -> Result<(), LoadFailure> {
+) -> Result<MountState, LoadFailure> {
     let own = coordinator.for_module(id);
-    let mounted = match module.mount(own.clone(), config).await {
+    let returned = module.mount(own.clone(), config).await;
+    let is_nothing = matches!(returned, Ok(Mounted::Nothing));
+    let mounted = match returned {
         Ok(Mounted::Tool(tool)) => take(&own, tool),
         Ok(Mounted::Cleanup(cleanup)) => {
             own.keep_cleanup(cleanup);
@@ -117,7 +128,11 @@ pub async fn mount(
         Err(error) => Err(error),
     };
     let (reason, message) = match mounted {
-        Ok(()) if own.has_brought() => return Ok(()),
+        Ok(()) if own.has_brought() => return Ok(MountState::Mounted),
+        Ok(()) if is_nothing => {
+            own.withdraw().await;
+            return Ok(MountState::Declined);
+        }
         Ok(()) => {
             let what = match kind {
                 ModuleKind::Tool => "no tool",

@@ -71,6 +71,7 @@ impl Catalog {
             unavailable.iter().cloned().map(CatalogNotice::Unavailable).collect();
         let mut catalog = Self { unavailable, ..Self::empty() };
         let replaceable = take_replaceable(&mut sources, settings);
+        drop_native_aliases(&mut sources, &replaceable);
         // Stable: sources of one provenance stay in the order in which they were added.
         sources.sort_by_key(|tools| tools.provenance);
         let plans_end = sources.partition_point(|tools| tools.provenance < Provenance::Outside);
@@ -221,6 +222,19 @@ fn take_replaceable(sources: &mut [SourceTools], settings: &dyn OperatorSettings
         origin: tools.origin,
     });
     taken.filter(|tools| !tools.declarations.is_empty()).collect()
+}
+
+/// Takes the names of native tools out of the aliases of others. An operator gives such a name to the plan's tool of that
+/// name, and not to one that only answers to it.
+fn drop_native_aliases(sources: &mut [SourceTools], replaceable: &[SourceTools]) {
+    let native = replaceable.iter().flat_map(|tools| &tools.declarations);
+    let native: Vec<&str> = native.map(|declaration| declaration.tool_id.name()).collect();
+    if native.is_empty() {
+        return;
+    }
+    for declaration in sources.iter_mut().flat_map(|tools| &mut tools.declarations) {
+        declaration.aliases.retain(|alias| !native.contains(&alias.as_str()));
+    }
 }
 
 /// Names under `amplifier.replace_native` that replace nothing.

@@ -339,7 +339,7 @@ pub struct SourceError {
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, thiserror::Error,
 )]
-#[error("`{part}`{} is not {}: {message}", .origin.as_ref().map(|from| format!(" (from `{from}`)")).unwrap_or_default(), if self.is_partial() { "whole" } else { "available" })]
+#[error("`{part}`{} {}: {message}", .origin.as_ref().map(|from| format!(" (from `{from}`)")).unwrap_or_default(), self.state())]
 pub struct SourceProblem {
     /// What is missing: a module, a server, the source itself.
     pub part: String,
@@ -355,13 +355,28 @@ pub struct SourceProblem {
 impl SourceProblem {
     /// The code of a part that is there, but is not all that it should be.
     pub const REDUCED: &str = "reduced";
-    /// Finer codes of the same.
+    /// The code of a part that chose to bring nothing. That is its own decision, and no fault.
+    pub const DECLINED: &str = "declined";
+    /// Finer codes of a part that is reduced.
     const PARTIAL: [&str; 5] =
         ["invalid_schema", "invalid_spec", "invalid_tool_name", "oversized", "too_many_tools"];
 
     /// Whether the part is there all the same, and only something of it is missing.
     pub fn is_partial(&self) -> bool {
         self.code == Self::REDUCED || Self::PARTIAL.contains(&self.code.as_str())
+    }
+
+    /// Whether the part chose to bring nothing.
+    pub fn is_declined(&self) -> bool {
+        self.code == Self::DECLINED
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.is_declined(), self.is_partial()) {
+            (true, _) => "declined",
+            (false, true) => "is not whole",
+            (false, false) => "is not available",
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
-    Coordinator, HookResult, LoadReason, Module, ModuleId, ModuleKind, MountChange, MountError, Mounted,
-    Tool, ToolError, ToolResult, mount,
+    Coordinator, HookResult, LoadReason, Module, ModuleId, ModuleKind, MountChange, MountError, MountState,
+    Mounted, Tool, ToolError, ToolResult, mount,
 };
 use toolpost_model::{BoxFuture, SessionId};
 
@@ -33,7 +33,7 @@ async fn mounted(
     coordinator: &Coordinator,
     id: &str,
     module: impl Module,
-) -> Result<(), (LoadReason, String)> {
+) -> Result<MountState, (LoadReason, String)> {
     let config = json!({"key": "value"}).as_object().unwrap().clone();
     let made = mount(coordinator, ModuleKind::Tool, &ModuleId::new(id), &module, config).await;
     made.map_err(|failure| (failure.reason, failure.message))
@@ -89,10 +89,20 @@ async fn several_tools_and_nothing_returned_is_the_usual_case() {
 }
 
 #[tokio::test]
-async fn nothing_at_all_is_a_failure_that_says_so() {
+async fn to_return_nothing_and_bring_nothing_is_to_decline() {
     let coordinator = coordinator();
-    let failed = mounted(&coordinator, "m", |_, _| async { Ok(Mounted::Nothing) }).await.unwrap_err();
-    assert_eq!(failed, (LoadReason::ValidationFailed, "it was mounted and brought no tool".to_owned()));
+    let state = mounted(&coordinator, "m", |_, _| async { Ok(Mounted::Nothing) }).await;
+    assert_eq!(state, Ok(MountState::Declined));
+    let state = mounted(&coordinator, "n", |_, _| async { Ok(Mounted::tool(Named("a"))) }).await;
+    assert_eq!(state, Ok(MountState::Mounted));
+}
+
+#[tokio::test]
+async fn a_cleanup_without_anything_to_clean_up_is_a_failure_that_says_so() {
+    let coordinator = coordinator();
+    let failed = mounted(&coordinator, "m", |_, _| async { Ok(Mounted::cleanup(|| async { Ok(()) })) }).await;
+    let message = "it was mounted and brought no tool".to_owned();
+    assert_eq!(failed, Err((LoadReason::ValidationFailed, message)));
 }
 
 #[tokio::test]

@@ -44,6 +44,12 @@ pub(crate) fn not_loaded(failure: &LoadFailure) -> SourceProblem {
     }
 }
 
+/// A module that chose to bring nothing.
+pub(crate) fn declined(module: &ModuleId, origin: Option<String>) -> SourceProblem {
+    let message = "its `mount` returned nothing and mounted nothing".to_owned();
+    SourceProblem { origin, ..problem(module, SourceProblem::DECLINED, message) }
+}
+
 /// A module that is there, but for a part of it.
 pub(crate) fn reduced(failure: &LoadFailure) -> SourceProblem {
     SourceProblem { code: SourceProblem::REDUCED.to_owned(), ..not_loaded(failure) }

@@ -50,6 +50,11 @@ impl ModuleStandings {
         };
         module.and_then(|module| self.0.get(module).copied()).unwrap_or(usual)
     }
+
+    /// Whether the operator names the module as a guard. Such a module may not decline.
+    pub fn is_named_guard(&self, module: &ModuleId) -> bool {
+        self.0.get(module) == Some(&HookStanding::Guard)
+    }
 }
 
 /// The hooks of a set of modules, as the host asks them: one before calls, one after.

@@ -116,7 +116,7 @@ async fn the_good_ones_serve_and_the_others_are_told() {
     assert_eq!(names, expected);
     let told = problems(&host.host).join("\n");
     for part in [
-        "`tool-empty` is not available: it was mounted and brought no tool",
+        "`tool-empty` declined: its `mount` returned nothing and mounted nothing",
         "`tool-failing` is not available: no key",
         "the tool name `one` is taken by the module `tool-good`",
         "it panicked while it was mounted",

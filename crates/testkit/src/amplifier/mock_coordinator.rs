@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use serde_json::{Map, Value};
 use toolpost_amplifier::{
-    CancelSwitch, Coordinator, LoadFailure, Module, ModuleId, ModuleKind, MountChange, ToolError, ToolResult,
-    mount,
+    CancelSwitch, Coordinator, LoadFailure, Module, ModuleId, ModuleKind, MountChange, MountState, ToolError,
+    ToolResult, mount,
 };
 use toolpost_model::SessionId;
 
@@ -30,7 +30,7 @@ impl MockCoordinator {
         id: &str,
         module: &dyn Module,
         config: Value,
-    ) -> Result<(), LoadFailure> {
+    ) -> Result<MountState, LoadFailure> {
         let config = match config {
             Value::Object(config) => config,
             _ => Map::new(),

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use toolpost_config::{HookConfig, Standing};
 use toolpost_core::{CatalogNotice, ToolFilter};
-use toolpost_model::SandboxTier;
+use toolpost_model::{SandboxTier, SourceProblem};
 use toolpost_sandbox::Launcher;
 use toolpost_serve::{HostParts, check_places, open_host};
 use toolpost_store::{DataDir, DataDirError, JournalReader};
@@ -151,10 +151,12 @@ async fn tools_of(mut host: Reached) -> Vec<Finding> {
     };
     let items = |key: &str| listed[key].as_array().map(Vec::as_slice).unwrap_or_default();
     let tools = items("tools").len();
-    let missing: Vec<String> = items("unavailable").iter().map(tools::unavailable_line).collect();
-    let found = match missing.as_slice() {
-        [] => Finding::good("tools", format!("{tools} tools")),
-        _ => Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
+    let unavailable = items("unavailable");
+    let missing: Vec<String> = unavailable.iter().map(tools::unavailable_line).collect();
+    let found = match (missing.as_slice(), unavailable.iter().all(tools::is_declined)) {
+        ([], _) => Finding::good("tools", format!("{tools} tools")),
+        (_, true) => Finding::good("tools", format!("{tools} tools; {}", missing.join("\n"))),
+        (_, false) => Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
     };
     let notices = items("notices").iter().filter_map(serde_json::Value::as_str);
     let notices = notices.map(|notice| Finding::odd("notice", notice.to_owned()));
@@ -275,9 +277,11 @@ async fn dry_start(settings: &Settings) -> Vec<Finding> {
             let catalog = opened.host.catalog();
             let missing: Vec<String> = catalog.unavailable().iter().map(ToString::to_string).collect();
             let mut findings = servers::findings(settings, &opened.host.sources());
-            findings.push(match missing.as_slice() {
-                [] => Finding::good("tools", format!("{tools} tools")),
-                _ => Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
+            let all_declined = catalog.unavailable().iter().all(SourceProblem::is_declined);
+            findings.push(match (missing.as_slice(), all_declined) {
+                ([], _) => Finding::good("tools", format!("{tools} tools")),
+                (_, true) => Finding::good("tools", format!("{tools} tools; {}", missing.join("\n"))),
+                (_, false) => Finding::bad("tools", format!("{tools} tools; {}", missing.join("\n"))),
             });
             let others = notices.iter().filter(|notice| !matches!(notice, CatalogNotice::Unavailable(_)));
             findings.extend(others.map(|notice| Finding::odd("notice", notice.to_string())));

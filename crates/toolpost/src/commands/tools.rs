@@ -189,11 +189,16 @@ fn health_lines(report: &SourceReport, unavailable: &[Value]) -> Vec<String> {
 }
 
 fn status(found: bool, unavailable: &[Value]) -> Exit {
-    match (found, unavailable) {
-        (_, [_, ..]) => Exit::Incomplete,
-        (true, []) => Exit::Done,
-        (false, []) => Exit::Failed,
+    match (found, unavailable.iter().all(is_declined)) {
+        (_, false) => Exit::Incomplete,
+        (true, true) => Exit::Done,
+        (false, true) => Exit::Failed,
     }
+}
+
+/// Whether a part chose to bring nothing, which is no fault.
+pub(super) fn is_declined(missing: &Value) -> bool {
+    missing["code"] == SourceProblem::DECLINED
 }
 
 /// What is not there, and why.

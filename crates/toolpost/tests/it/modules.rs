@@ -2,6 +2,7 @@
 //! what becomes of them when somebody changes what is kept.
 
 mod archives;
+mod fail_closed;
 mod git;
 mod packages;
 pub(crate) mod place;

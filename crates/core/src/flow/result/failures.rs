@@ -95,10 +95,12 @@ pub(crate) fn unknown_tool(name: &str, similar: &[&str], unavailable: &[SourcePr
         near => format!("did you mean `{}`?", near.join("`, `")),
     };
     // It may be one of theirs.
-    let missing: BTreeSet<&str> =
-        unavailable.iter().filter(|problem| !problem.is_partial()).map(|problem| &*problem.part).collect();
-    for part in missing.into_iter().take(3) {
-        hint.push_str(&format!("; `{part}` could not be loaded"));
+    let whole = unavailable.iter().filter(|problem| !problem.is_partial());
+    let missing: BTreeSet<(&str, bool)> =
+        whole.map(|problem| (&*problem.part, problem.is_declined())).collect();
+    for (part, is_declined) in missing.into_iter().take(3) {
+        let state = if is_declined { "declined to bring tools" } else { "could not be loaded" };
+        hint.push_str(&format!("; `{part}` {state}"));
     }
     let shown: String = name.chars().take(100).collect();
     Failure::new(ErrorClass::UnknownTool, format!("no tool is called `{}`", shown.escape_debug()))

@@ -14,6 +14,7 @@ use toolpost_model::{BoxFuture, HookStanding, SessionId, SessionScope};
 use super::{
     super::{
         hooks::{EventDesk, ModuleHooks, ModuleStandings},
+        unloaded::observer_hint,
         witnessing::EventTaker,
     },
     call::Running,
@@ -31,11 +32,13 @@ const IN_A_ROW: u32 = 6;
 /// The hooks of a set. None where no module has handlers, or was to have some.
 pub(super) fn hooks(set: &Arc<ModuleSet>) -> Vec<Arc<dyn Hook>> {
     let listing = set.listing();
-    if listing.blind.is_empty() && listing.events.iter().all(|(_, events)| events.is_empty()) {
-        return Vec::new();
-    }
     let settings = &set.blueprint.settings;
     let standings = ModuleStandings::new(settings.standings.clone());
+    let has_handlers = listing.events.iter().any(|(_, events)| !events.is_empty());
+    let lacks_guard = listing.declined.iter().any(|module| standings.is_named_guard(module));
+    if listing.blind.is_empty() && !has_handlers && !lacks_guard {
+        return Vec::new();
+    }
     let limit = settings.hook_limit.unwrap_or(USUAL_LIMIT);
     let desk = PythonDesk { set: Arc::clone(set), standings, limit };
     let hooks = ModuleHooks::new(Arc::new(desk)).post_on_failure(settings.post_on_failure);
@@ -67,9 +70,13 @@ impl PythonDesk {
         let listing = self.set.listing();
         let gone = listing.blind.iter().map(|failure| {
             let text = format!("the hook module `{}` is not there: {}", failure.module, failure.message);
-            (failure.module.as_str(), text)
+            (failure.module.as_str(), format!("{text}\n{}", observer_hint(&failure.module)))
         });
-        self.failed(event, gone)
+        let declined = listing.declined.iter().filter(|module| self.standings.is_named_guard(module));
+        let declined = declined.map(|module| {
+            (module.as_str(), format!("the hook module `{module}` declined, and is named as a guard"))
+        });
+        self.failed(event, gone.chain(declined))
     }
 
     /// What it means that modules could not look at an event.

@@ -1,13 +1,16 @@
 //! What the modules of a set brought, as the catalog and the operator are told of it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind, ToolSpec, events};
 use toolpost_model::{CancelSupport, Declaration, ExecutionKind, Loading, SourceProblem, ToolId};
 
 use super::{
-    super::declared::{counted, declare, not_loaded, problem, reduced},
+    super::declared::{counted, declare, declined, not_loaded, problem, reduced},
     BridgedModule, LoadedPlugin,
     plugin::{self, MessageTaker},
     protocol::{MountedModule, MountedPlugin, MountedTool},
@@ -22,6 +25,8 @@ pub(super) struct Listing {
     pub(super) failures: Vec<LoadFailure>,
     /// Those of them that should look at calls and cannot.
     pub(super) blind: Vec<LoadFailure>,
+    /// The hook modules that chose to bring nothing.
+    pub(super) declined: Vec<ModuleId>,
     pub(super) problems: Vec<SourceProblem>,
     /// The events that each module has handlers for.
     pub(super) events: Vec<(String, Vec<String>)>,
@@ -57,6 +62,9 @@ impl Listing {
                     false => listing.problems.push(reduced(&failure)),
                 }
             }
+            if mounted.declined {
+                listing.decline(planned);
+            }
             for tool in mounted.tools {
                 listing.add(planned, tool);
             }
@@ -65,6 +73,7 @@ impl Listing {
             }
             listing.events.push((mounted.module, mounted.events));
         }
+        listing.drop_taken_aliases();
         listing.dispatches.values_mut().for_each(|takers| plugin::by_priority(takers));
         listing.problems = counted(std::mem::take(&mut listing.problems));
         listing
@@ -98,6 +107,23 @@ impl Listing {
             listing.missing(failure);
         }
         listing
+    }
+
+    fn decline(&mut self, planned: &BridgedModule) {
+        let module = &planned.planned.id;
+        let origin = planned.planned.source.as_ref().map(ToString::to_string);
+        self.problems.push(declined(module, origin));
+        if planned.planned.kind == ModuleKind::Hook {
+            self.declined.push(module.clone());
+        }
+    }
+
+    /// A name that a tool is mounted under belongs to that tool, and not to another whose own name it is.
+    fn drop_taken_aliases(&mut self) {
+        let mounted: BTreeSet<&str> = self.places.values().map(|place| place.tool.as_str()).collect();
+        for declaration in &mut self.declarations {
+            declaration.aliases.retain(|alias| !mounted.contains(alias.as_str()));
+        }
     }
 
     fn missing(&mut self, failure: LoadFailure) {
@@ -164,6 +190,7 @@ impl Listing {
         interface.execution.streaming = true;
         interface.execution.cancel = CancelSupport::Cooperative;
         interface.permission.approval_required |= tool.asks;
+        declaration.aliases.extend(tool.own_name.filter(|own| is_alias(own, &tool.name)));
         self.add_declared(planned, tool.name, declaration);
     }
 
@@ -196,6 +223,13 @@ impl Listing {
         let all = self.events.iter().filter(|(_, patterns)| hears(patterns));
         all.map(|(module, _)| module.clone()).collect()
     }
+}
+
+/// Whether a tool can answer to its own name beside the one it is mounted under. A name with a `.` or `__` looks like the
+/// id of another tool.
+fn is_alias(own: &str, mounted: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    own != mounted && !own.is_empty() && own.len() <= 64 && own.chars().all(is_plain) && !own.contains("__")
 }
 
 fn failure(planned: &BridgedModule, reason: LoadReason, message: String) -> LoadFailure {

@@ -387,6 +387,9 @@ pub(super) struct MountedModule {
     pub(super) events: Vec<String>,
     #[serde(default)]
     pub(super) problems: Vec<ModuleProblem>,
+    /// It chose to bring nothing.
+    #[serde(default)]
+    pub(super) declined: bool,
     /// Of an entry of an A2E host file.
     #[serde(default)]
     pub(super) plugin: Option<MountedPlugin>,
@@ -411,6 +414,9 @@ pub(super) struct PluginMessageType {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct MountedTool {
     pub(super) name: String,
+    /// What the tool itself says it is called.
+    #[serde(default)]
+    pub(super) own_name: Option<String>,
     #[serde(default)]
     pub(super) description: String,
     #[serde(default)]

@@ -54,6 +54,14 @@ fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option
         return None;
     }
     let hooks = set.failures().iter().filter(|failure| failure.kind == ModuleKind::Hook);
+    let declined = set
+        .declined()
+        .iter()
+        .filter(|(module, kind)| *kind == ModuleKind::Hook && standings.is_named_guard(module));
+    if let Some((module, _)) = declined.into_iter().next() {
+        let text = format!("the hook module `{module}` declined, and is named as a guard");
+        return Some(HookResult::deny(text));
+    }
     let mut asked = None;
     for failure in hooks {
         let text = format!("the hook module `{}` is not there: {}", failure.module, failure.message);

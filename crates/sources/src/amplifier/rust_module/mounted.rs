@@ -6,7 +6,8 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_amplifier::{
-    CancelSwitch, Coordinator, HookRegistry, LoadFailure, LoadReason, ModuleKind, events, mount,
+    CancelSwitch, Coordinator, HookRegistry, LoadFailure, LoadReason, ModuleId, ModuleKind, MountState,
+    events, mount,
 };
 use toolpost_model::SessionId;
 
@@ -24,6 +25,7 @@ const CLEANUP_LIMIT: Duration = Duration::from_secs(10);
 pub(super) struct MountedSet {
     coordinator: Coordinator,
     failures: Vec<LoadFailure>,
+    declined: Vec<(ModuleId, ModuleKind)>,
     switch: CancelSwitch,
     told: mpsc::Sender<(&'static str, Value)>,
 }
@@ -37,12 +39,18 @@ impl MountedSet {
             coordinator.register_capability(name, value.clone());
         }
         let mut failures = Vec::new();
+        let mut declined = Vec::new();
         for RustModule { id, kind, module, config } in &set.modules {
             let work =
                 AssertUnwindSafe(mount(&coordinator, *kind, id, &**module, config.clone())).catch_unwind();
             let message = match tokio::time::timeout(MOUNT_LIMIT, work).await {
-                Ok(Ok(mounted)) => {
-                    failures.extend(mounted.err());
+                Ok(Ok(Ok(MountState::Mounted))) => continue,
+                Ok(Ok(Ok(MountState::Declined))) => {
+                    declined.push((id.clone(), *kind));
+                    continue;
+                }
+                Ok(Ok(Err(failure))) => {
+                    failures.push(failure);
                     continue;
                 }
                 Ok(Err(_)) => "it panicked while it was mounted".to_owned(),
@@ -54,7 +62,7 @@ impl MountedSet {
         }
         let (told, events) = mpsc::channel(WAITING_EVENTS);
         tokio::spawn(pass_on(events, coordinator.hooks().clone(), set.handler_limit));
-        let set_mounted = Self { coordinator, failures, switch, told };
+        let set_mounted = Self { coordinator, failures, declined, switch, told };
         set_mounted.say_ready(&set.modules).await;
         set_mounted
     }
@@ -64,8 +72,10 @@ impl MountedSet {
         for failure in &self.failures {
             self.tell(events::MODULE_LOAD_FAILED, events::module_load_failed(failure));
         }
-        let is_mounted =
-            |module: &&RustModule| self.failures.iter().all(|failure| failure.module != module.id);
+        let is_mounted = |module: &&RustModule| {
+            self.failures.iter().all(|failure| failure.module != module.id)
+                && self.declined.iter().all(|(declined, _)| *declined != module.id)
+        };
         for module in modules.iter().filter(is_mounted) {
             let own = self.coordinator.for_module(&module.id);
             let work = AssertUnwindSafe(async { module.module.on_session_ready(own).await }).catch_unwind();
@@ -86,6 +96,11 @@ impl MountedSet {
 
     pub(super) fn failures(&self) -> &[LoadFailure] {
         &self.failures
+    }
+
+    /// The modules that chose to bring nothing.
+    pub(super) fn declined(&self) -> &[(ModuleId, ModuleKind)] {
+        &self.declined
     }
 
     pub(super) fn adopt(&self, session: &SessionId) {
@@ -116,9 +131,10 @@ impl MountedSet {
         }
     }
 
-    /// Whether a module that should look at calls is missing.
+    /// Whether a module that should look at calls is missing, or declined.
     pub(super) fn lacks_hooks(&self) -> bool {
         self.failures.iter().any(|failure| failure.kind == ModuleKind::Hook)
+            || self.declined.iter().any(|(_, kind)| *kind == ModuleKind::Hook)
     }
 }
 

@@ -5,16 +5,68 @@ use std::time::Duration;
 use serde_json::{Map, json};
 use toolpost_amplifier::{LoadReason, ModuleId, ModuleKind, PlannedModule};
 use toolpost_core::CallRequest;
-use toolpost_model::{ModelInput, Outcome, SandboxTier, Source};
+use toolpost_model::{HookStanding, ModelInput, Outcome, SandboxTier, Source};
 use toolpost_sources::{BridgedModule, CoreChoice, Isolation, PythonPackage};
 
 use super::stage::{BOTH, Core, Stage, Wanted, folder_of, logged, module, module_at};
+
+const SYNC: &str = "`amplifier_module_tool_sync.mount` is not `async def`";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_returns_nothing_and_brings_nothing_has_declined() {
+    for core in BOTH {
+        let stage = Stage::new(core, &["tool-nothing", "tool-desk"]).await;
+        assert_eq!(stage.modules.failures(), []);
+        let problems = stage.modules.source().problems();
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(problem.is_declined() && problem.part == "tool-nothing", "{problem}");
+        let unknown = stage.call("nothing_of_the_kind", json!({})).await.error.unwrap();
+        let hint = unknown.hint.unwrap_or_default();
+        assert!(hint.contains("`tool-nothing` declined to bring tools"), "{hint}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_declines_stops_calls_only_where_the_operator_names_it_as_a_guard() {
+    for (standing, succeeds) in [(None, true), (Some(HookStanding::Guard), false)] {
+        let wanted = Wanted::new(Core::StandIn, &["tool-desk"]).set(|wanted| {
+            let nothing = module_at("hooks-nothing", folder_of("tool-nothing"));
+            wanted.modules.push(nothing);
+            let named = standing.map(|standing| (ModuleId::new("hooks-nothing"), standing));
+            wanted.settings.standings.extend(named);
+        });
+        let stage = wanted.start().await;
+        let result = stage.call("count_mounts", json!({})).await;
+        assert_eq!(result.outcome.is_success(), succeeds, "{:?}", result.error);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_answers_to_its_own_name_too_and_takes_no_name_of_another() {
+    for core in BOTH {
+        let stage = Stage::new(core, &["tool-aliased", "tool-desk"]).await;
+        for name in ["mounted_as", "called_itself"] {
+            assert_eq!(stage.call(name, json!({})).await.model_text(), "aliased");
+        }
+        // Another tool is mounted under the second tool's own name, and one of the host has the third's.
+        let note = stage.call("read_note", json!({ "file_path": "none" })).await;
+        assert_eq!(note.error.unwrap().message, "Path not found: none");
+        let entries = stage.test.host.catalog().entries();
+        let aliases = |name: &str| {
+            let entry = entries.iter().find(|entry| entry.id().name() == name).unwrap();
+            entry.declaration().aliases.clone()
+        };
+        assert_eq!(aliases("mounted_as"), ["called_itself"]);
+        assert_eq!(aliases("second"), Vec::<String>::new());
+        assert_eq!(aliases("third"), Vec::<String>::new());
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_named_and_the_others_serve() {
     for core in BOTH {
         let names =
-            ["tool-desk", "tool-nothing", "tool-raises", "tool-unimportable", "tool-twice", "tool-returned"];
+            ["tool-desk", "tool-sync", "tool-raises", "tool-unimportable", "tool-twice", "tool-returned"];
         let wanted = Wanted::new(core, &names)
             .set(|wanted| wanted.modules.push(module_at("tool-absent", folder_of("no-such-folder"))));
         let stage = wanted.start().await;
@@ -24,7 +76,7 @@ async fn what_is_missing_is_named_and_the_others_serve() {
             let found = found.unwrap_or_else(|| panic!("{id}: {failures:?}"));
             (found.reason, found.message.clone())
         };
-        assert_eq!(of("tool-nothing").0, LoadReason::ValidationFailed);
+        assert_eq!(of("tool-sync"), (LoadReason::InvalidEntryPoint, SYNC.to_owned()));
         assert_eq!(of("tool-raises").1, "ValueError: no key configured");
         assert!(of("tool-unimportable").1.contains("a_package_that_is_not_there"));
         assert_eq!(of("tool-absent").0, LoadReason::MissingSource);

@@ -3,6 +3,7 @@
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -33,7 +34,14 @@ def load(order):
         raise LoadError("invalid_entry_point", f"`{module.__name__}` has no `{attribute}`")
     if not callable(mount):
         raise LoadError("invalid_entry_point", f"`{module.__name__}.{attribute}` cannot be called")
+    if not _is_async(mount):
+        raise LoadError("invalid_entry_point", f"`{module.__name__}.{attribute}` is not `async def`")
     return module, mount
+
+
+def _is_async(mount):
+    called = getattr(mount, "__call__", None)
+    return any(map(inspect.iscoroutinefunction, (mount, inspect.unwrap(mount), called)))
 
 
 def _from_folder(module_id, root):

@@ -30,6 +30,8 @@ class Unit:
         self.tools = {}
         self.returned = "nothing"
         self.problems = []
+        # Its `mount` returned nothing and mounted nothing, which is its own decision.
+        self.declined = False
         self.module = None
         # Of an entry of an A2E host file.
         self.plugin = None
@@ -124,9 +126,15 @@ class Unit:
         return any(problem["fatal"] for problem in self.problems)
 
     def must_bring_something(self):
-        """A tool module without tools is not there. One that hears events has its use all the same."""
+        """A module that returned nothing and brought nothing has declined. Any other tool module without tools is not
+        there. One that hears events has its use all the same."""
         hears = self.mount.coordinator.hooks.events_of(self)
-        if self.is_missing() or self.tools or hears or self.plugin is not None or self.order["kind"] != "tool":
+        if self.is_missing() or self.tools or hears or self.plugin is not None:
+            return
+        if not self.problems and self.returned == "nothing":
+            self.declined = True
+            return
+        if self.order["kind"] != "tool":
             return
         if not self.problems:
             self.problem("validation_failed", "it mounted no tool and returned none")
@@ -194,11 +202,13 @@ class Unit:
         # What is wrong with a description is said anew with each.
         problems = list(self.problems)
         tools = [described(name, tool, problems) for name, tool in self.tools.items()]
+        events = self.mount.coordinator.hooks.events_of(self)
         described_unit = {
             "module": self.id,
             "tools": tools,
-            "events": self.mount.coordinator.hooks.events_of(self),
+            "events": events,
             "returned": self.returned,
+            "declined": self.declined and not tools and not events,
             "problems": problems,
         }
         return {**described_unit, "plugin": self.plugin.described()} if self.plugin else described_unit
@@ -230,10 +240,11 @@ def described(name, tool, problems):
     if len(description.encode()) > LONGEST_DESCRIPTION:
         problem(f"its description has more than {LONGEST_DESCRIPTION >> 10} KiB and is cut")
         description = description.encode()[:LONGEST_DESCRIPTION].decode("utf-8", "ignore")
+    own_name = attribute(tool, "name")
     asks = attribute(tool, "require_approval") or (isinstance(metadata, dict) and metadata.get("requires_approval"))
     entry = {
         "name": text(name),
-        "own_name": shown(attribute(tool, "name"))[:LONGEST_NAME],
+        "own_name": text(own_name)[:LONGEST_NAME] if isinstance(own_name, str) else None,
         "description": description,
         "schema": schema,
         "asks": asks is True,
