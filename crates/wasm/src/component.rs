@@ -5,14 +5,21 @@ use wasmtime::component::{Component, ComponentExportIndex, types::ComponentItem}
 const TOOL: &str = "amplifier:modules/tool";
 const CONFIGURABLE: &str = "toolpost:modules/configurable";
 const TOOLSET: &str = "toolpost:modules/toolset";
-/// What a component can be beside a tool, by the interface it exports.
-const OTHER_KINDS: [&str; 5] =
-    ["hook-handler", "context-manager", "approval-provider", "provider", "orchestrator"];
+const HOOK: &str = "amplifier:modules/hook-handler";
+/// What a component can be, by the interface it exports.
+const KINDS: [&str; 6] =
+    ["tool", "hook-handler", "context-manager", "approval-provider", "provider", "orchestrator"];
 
 /// The functions of a component that a host calls.
-pub(crate) struct Offer {
-    pub(crate) tools: Tools,
+pub(crate) struct Offer<F> {
+    pub(crate) functions: F,
     pub(crate) configure: Option<ComponentExportIndex>,
+}
+
+/// How a component looks at events.
+pub(crate) struct HookFunctions {
+    pub(crate) handle: ComponentExportIndex,
+    pub(crate) get_subscriptions: ComponentExportIndex,
 }
 
 /// How a component names and runs its tools.
@@ -39,9 +46,28 @@ pub(crate) fn check_preamble(bytes: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-impl Offer {
-    /// Looks at what a component exports.
-    pub(crate) fn of(component: &Component) -> Result<Self, String> {
+impl Offer<HookFunctions> {
+    /// Looks at the exports of a component that is to be a hook.
+    pub(crate) fn hook(component: &Component) -> Result<Self, String> {
+        let exports = Exports::of(component);
+        let handle = exports.function(&[HOOK], "handle");
+        let get_subscriptions = exports.function(&[HOOK], "get-subscriptions");
+        let configure = exports.function(&[CONFIGURABLE, HOOK], "configure");
+        match (handle, get_subscriptions) {
+            (Some(handle), Some(get_subscriptions)) => {
+                Ok(Self { functions: HookFunctions { handle, get_subscriptions }, configure })
+            }
+            (None, _) | (_, None) => Err(match exports.kinds("hook-handler") {
+                Some(kinds) => format!("it is a component of the kind {kinds}, and not a hook"),
+                None => format!("it is not a hook\nhint: a hook exports `{HOOK}@1.0.0`"),
+            }),
+        }
+    }
+}
+
+impl Offer<Tools> {
+    /// Looks at the exports of a component that is to bring tools.
+    pub(crate) fn tools(component: &Component) -> Result<Self, String> {
         let exports = Exports::of(component);
         let get_specs = exports.function(&[TOOLSET, TOOL], "get-specs");
         let execute_tool = exports.function(&[TOOLSET, TOOL], "execute-tool");
@@ -58,7 +84,7 @@ impl Offer {
                 return Err(exports.what_it_is_instead(&found));
             }
         };
-        Ok(Self { tools, configure: exports.function(&[CONFIGURABLE, TOOL], "configure") })
+        Ok(Self { functions: tools, configure: exports.function(&[CONFIGURABLE, TOOL], "configure") })
     }
 }
 
@@ -93,15 +119,21 @@ impl<'a> Exports<'a> {
         }
     }
 
-    fn what_it_is_instead(&self, found: &[&str]) -> String {
+    /// The kinds that the component is, beside the wanted one.
+    fn kinds(&self, wanted: &str) -> Option<String> {
         let other = |name: &String| {
+            let others = KINDS.iter().filter(|kind| **kind != wanted);
             let kind =
-                OTHER_KINDS.iter().find(|kind| version(name, &format!("amplifier:modules/{kind}")).is_some());
+                others.into_iter().find(|kind| version(name, &format!("amplifier:modules/{kind}")).is_some());
             kind.map(|kind| format!("`{kind}`"))
         };
         let kinds: Vec<String> = self.names.iter().filter_map(other).collect();
-        if !kinds.is_empty() {
-            return format!("it is a component of the kind {}, and not a tool", kinds.join(" and "));
+        (!kinds.is_empty()).then(|| kinds.join(" and "))
+    }
+
+    fn what_it_is_instead(&self, found: &[&str]) -> String {
+        if let Some(kinds) = self.kinds("tool") {
+            return format!("it is a component of the kind {kinds}, and not a tool");
         }
         if !found.is_empty() {
             return format!(

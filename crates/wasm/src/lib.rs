@@ -1,4 +1,5 @@
-//! WebAssembly components as tools: the world `amplifier:modules/tool`, without any authority of its own.
+//! WebAssembly components as tools and hooks: the worlds `amplifier:modules/tool` and `amplifier:modules/hook-handler`,
+//! without any authority of their own.
 //!
 //! [`WasmModules`] is the engine of a host. It loads a module's file into a [`WasmModule`], which is a source of tools
 //! like any other. A component runs in this process and reaches nothing outside of it but what [`WasmSettings`]
@@ -10,6 +11,7 @@ mod disk;
 mod engine;
 mod failure;
 mod guest;
+mod hook;
 mod limits;
 mod live;
 mod loading;
@@ -23,5 +25,6 @@ mod supervision;
 mod ticker;
 
 pub use engine::{WasmError, WasmModules};
+pub use hook::WasmHook;
 pub use module::WasmModule;
 pub use settings::{DirectoryAccess, DirectoryGrant, InstanceUse, WasmSettings};

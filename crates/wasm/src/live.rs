@@ -3,11 +3,11 @@
 use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::{
     Store,
-    component::{Instance, InstancePre},
+    component::{ComponentType, Instance, InstancePre, Lift},
 };
 
 use crate::{
-    component::{Offer, Tools},
+    component::{HookFunctions, Offer, Tools},
     engine::WasmModules,
     failure::Fault,
     guest::{Guest, Watch},
@@ -18,14 +18,23 @@ use crate::{
 type Bytes = (Vec<u8>,);
 type Answer = (Result<Vec<u8>, String>,);
 
-/// All that is needed to make instances of a module.
-pub(crate) struct Prepared {
+/// All that is needed to make instances of a module with these functions.
+pub(crate) struct Prepared<F = Tools> {
     pub(crate) modules: WasmModules,
     pub(crate) pre: InstancePre<Guest>,
-    pub(crate) offer: Offer,
+    pub(crate) offer: Offer<F>,
     pub(crate) settings: WasmSettings,
     /// The configuration as JSON. `None`: the component takes none.
     pub(crate) config: Option<Vec<u8>>,
+}
+
+/// An event that a hook wants to look at.
+#[derive(Clone, Debug, PartialEq, Eq, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct EventSubscription {
+    pub(crate) event: String,
+    pub(crate) priority: i32,
+    pub(crate) name: String,
 }
 
 /// An instance with its store.
@@ -38,8 +47,8 @@ pub(crate) struct Live {
 
 impl Live {
     /// Makes an instance and configures it.
-    pub(crate) async fn start(
-        prepared: &Prepared,
+    pub(crate) async fn start<F>(
+        prepared: &Prepared<F>,
         watch: &Watch,
         place: OwnedSemaphorePermit,
     ) -> Result<Self, Fault> {
@@ -66,7 +75,7 @@ impl Live {
 
     /// What the component says of its tools: JSON, one spec or a list of them.
     pub(crate) async fn specs(&mut self, prepared: &Prepared, watch: &Watch) -> Result<Vec<u8>, Fault> {
-        let (at, function) = match &prepared.offer.tools {
+        let (at, function) = match &prepared.offer.functions {
             Tools::One { get_spec, .. } => (get_spec, "get-spec"),
             Tools::Several { get_specs, .. } => (get_specs, "get-specs"),
         };
@@ -80,7 +89,7 @@ impl Live {
 
     /// Whether the functions that calls will need have the right types.
     pub(crate) fn check(&mut self, prepared: &Prepared) -> Result<(), Fault> {
-        let (function, checked) = match &prepared.offer.tools {
+        let (function, checked) = match &prepared.offer.functions {
             Tools::One { execute, .. } => {
                 let found = self.instance.get_typed_func::<(&[u8],), Answer>(&mut self.store, execute);
                 ("execute", found.map(|_| ()))
@@ -113,7 +122,7 @@ impl Live {
     ) -> Result<Result<Vec<u8>, String>, Fault> {
         let _ticking = prepared.modules.ticking();
         let output = self.store.data().output.clone();
-        let answered = match &prepared.offer.tools {
+        let answered = match &prepared.offer.functions {
             Tools::One { execute, .. } => {
                 let run = self.instance.get_typed_func::<(&[u8],), Answer>(&mut self.store, execute);
                 let run = run.map_err(|error| Fault::Misfit { function: "execute", error })?;
@@ -129,6 +138,42 @@ impl Live {
         let answer = self.heard(answered)?.0;
         output.finish();
         Ok(answer)
+    }
+
+    /// The events that a hook wants to look at, with its configuration.
+    pub(crate) async fn subscriptions(
+        &mut self,
+        prepared: &Prepared<HookFunctions>,
+        config: &[u8],
+        watch: &Watch,
+    ) -> Result<Vec<EventSubscription>, Fault> {
+        let HookFunctions { handle, get_subscriptions } = &prepared.offer.functions;
+        let checked = self.instance.get_typed_func::<(&[u8],), Answer>(&mut self.store, handle);
+        checked.map_err(|error| Fault::Misfit { function: "handle", error })?;
+        let asked = self
+            .instance
+            .get_typed_func::<(&[u8],), (Vec<EventSubscription>,)>(&mut self.store, get_subscriptions)
+            .map_err(|error| Fault::Misfit { function: "get-subscriptions", error })?;
+        let _ticking = prepared.modules.ticking();
+        let output = self.store.data().output.clone();
+        let answered = watched(asked.call_async(&mut self.store, (config,)), watch, Some(&output)).await?;
+        Ok(self.heard(answered)?.0)
+    }
+
+    /// Shows a hook an event.
+    pub(crate) async fn handle(
+        &mut self,
+        prepared: &Prepared<HookFunctions>,
+        event: &[u8],
+        watch: &Watch,
+    ) -> Result<Result<Vec<u8>, String>, Fault> {
+        let at = &prepared.offer.functions.handle;
+        let handle = self.instance.get_typed_func::<(&[u8],), Answer>(&mut self.store, at);
+        let handle = handle.map_err(|error| Fault::Misfit { function: "handle", error })?;
+        let _ticking = prepared.modules.ticking();
+        let output = self.store.data().output.clone();
+        let answered = watched(handle.call_async(&mut self.store, (event,)), watch, Some(&output)).await?;
+        Ok(self.heard(answered)?.0)
     }
 
     fn heard<T>(&mut self, answered: wasmtime::Result<T>) -> Result<T, Fault> {

@@ -8,12 +8,13 @@ use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleSource, Planne
 use wasmtime::component::Component;
 
 use crate::{
-    component::{Offer, check_preamble},
+    component::{HookFunctions, Offer, check_preamble},
     disk,
     engine::WasmModules,
     failure::Fault,
     guest::Watch,
-    live::{Live, Prepared},
+    hook::WasmHook,
+    live::{EventSubscription, Live, Prepared},
     module::WasmModule,
     settings::WasmSettings,
     spec::Specs,
@@ -29,15 +30,10 @@ impl WasmModules {
         settings: WasmSettings,
     ) -> Result<WasmModule, LoadFailure> {
         let fail = |(reason, message): Fail| failure(planned, artifact, reason, &message);
-        let settings = real_folders(settings).map_err(fail)?;
-        let (modules, path) = (self.clone(), artifact.to_owned());
-        let expected = sha256.map(str::to_owned);
-        let compiling = tokio::task::spawn_blocking(move || compile(&modules, &path, expected.as_deref()));
-        let component = match compiling.await {
-            Ok(compiled) => compiled.map_err(fail)?,
-            Err(error) => return Err(fail((LoadReason::Unknown, format!("compiling it failed: {error}")))),
-        };
-        let prepared = self.prepare(&component, &planned.config, settings).map_err(fail)?;
+        let component = self.compile_file(artifact, sha256).await.map_err(fail)?;
+        let offer =
+            Offer::tools(&component).map_err(|message| fail((LoadReason::InvalidEntryPoint, message)))?;
+        let prepared = self.prepare(&component, offer, &planned.config, settings).map_err(fail)?;
         let mut specs = look(&prepared, &planned.id).await.map_err(fail)?;
         if prepared.config.is_none() && !planned.config.is_empty() {
             let message = "its `config` in the plan reaches nobody: the component exports no `configure`";
@@ -49,13 +45,43 @@ impl WasmModules {
         Ok(WasmModule::new(&planned.id, prepared, specs))
     }
 
-    fn prepare(
+    /// Loads a hook from its file, as [`load`](Self::load) does a module with tools.
+    pub async fn load_hook(
+        &self,
+        planned: &PlannedModule,
+        artifact: &Path,
+        sha256: Option<&str>,
+        settings: WasmSettings,
+    ) -> Result<WasmHook, LoadFailure> {
+        let fail = |(reason, message): Fail| failure(planned, artifact, reason, &message);
+        let component = self.compile_file(artifact, sha256).await.map_err(fail)?;
+        let offer =
+            Offer::hook(&component).map_err(|message| fail((LoadReason::InvalidEntryPoint, message)))?;
+        let prepared = self.prepare(&component, offer, &planned.config, settings).map_err(fail)?;
+        let config = Value::Object(planned.config.clone()).to_string();
+        let subscriptions = look_at_hook(&prepared, config.as_bytes()).await.map_err(fail)?;
+        WasmHook::new(prepared, subscriptions)
+            .map_err(|message| fail((LoadReason::ValidationFailed, message)))
+    }
+
+    async fn compile_file(&self, artifact: &Path, sha256: Option<&str>) -> Result<Component, Fail> {
+        let (modules, path) = (self.clone(), artifact.to_owned());
+        let expected = sha256.map(str::to_owned);
+        let compiling = tokio::task::spawn_blocking(move || compile(&modules, &path, expected.as_deref()));
+        match compiling.await {
+            Ok(compiled) => compiled,
+            Err(error) => Err((LoadReason::Unknown, format!("compiling it failed: {error}"))),
+        }
+    }
+
+    fn prepare<F>(
         &self,
         component: &Component,
+        offer: Offer<F>,
         config: &Map<String, Value>,
         settings: WasmSettings,
-    ) -> Result<Prepared, Fail> {
-        let offer = Offer::of(component).map_err(|message| (LoadReason::InvalidEntryPoint, message))?;
+    ) -> Result<Prepared<F>, Fail> {
+        let settings = real_folders(settings)?;
         let pre = self.link(component).map_err(|error| {
             let message = format!("it needs what this host does not offer: {:#}", error);
             (LoadReason::ValidationFailed, message)
@@ -109,22 +135,38 @@ fn compile(modules: &WasmModules, path: &Path, expected: Option<&str>) -> Result
     })
 }
 
-/// Asks a first instance for its tools.
-async fn look(prepared: &Prepared, id: &ModuleId) -> Result<Specs, Fail> {
-    let watch = Watch { deadline: Instant::now() + prepared.settings.load_time, context: None };
-    let fail = |fault: Fault| {
-        let reason = match fault {
-            Fault::Misfit { .. } => LoadReason::InvalidEntryPoint,
-            Fault::Outside(_) => LoadReason::Unknown,
-            Fault::Stopped(_) | Fault::Broken(_) | Fault::Configuration(_) => LoadReason::ValidationFailed,
-        };
-        (reason, fault.told())
+fn fail(fault: &Fault) -> Fail {
+    let reason = match fault {
+        Fault::Misfit { .. } => LoadReason::InvalidEntryPoint,
+        Fault::Outside(_) => LoadReason::Unknown,
+        Fault::Stopped(_) | Fault::Broken(_) | Fault::Configuration(_) => LoadReason::ValidationFailed,
     };
+    (reason, fault.told())
+}
+
+/// A first instance of a component, and the time it has for everything that is asked of it.
+async fn first_instance<F>(prepared: &Prepared<F>) -> Result<(Live, Watch), Fail> {
+    let watch = Watch { deadline: Instant::now() + prepared.settings.load_time, context: None };
     let Some(place) = prepared.modules.place().await else {
         return Err((LoadReason::Unknown, "the host is going away".to_owned()));
     };
-    let mut live = Live::start(prepared, &watch, place).await.map_err(fail)?;
-    live.check(prepared).map_err(fail)?;
-    let json = live.specs(prepared, &watch).await.map_err(fail)?;
+    let live = Live::start(prepared, &watch, place).await.map_err(|fault| fail(&fault))?;
+    Ok((live, watch))
+}
+
+/// Asks a first instance for the events that it wants to look at.
+async fn look_at_hook(
+    prepared: &Prepared<HookFunctions>,
+    config: &[u8],
+) -> Result<Vec<EventSubscription>, Fail> {
+    let (mut live, watch) = first_instance(prepared).await?;
+    live.subscriptions(prepared, config, &watch).await.map_err(|fault| fail(&fault))
+}
+
+/// Asks a first instance for its tools.
+async fn look(prepared: &Prepared, id: &ModuleId) -> Result<Specs, Fail> {
+    let (mut live, watch) = first_instance(prepared).await?;
+    live.check(prepared).map_err(|fault| fail(&fault))?;
+    let json = live.specs(prepared, &watch).await.map_err(|fault| fail(&fault))?;
     Specs::read(id, &json).map_err(|error| (LoadReason::ValidationFailed, error.to_string()))
 }

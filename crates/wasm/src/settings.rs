@@ -4,8 +4,10 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// Memory of a component where the operator says nothing.
 const MEMORY: u64 = 64 * 1024 * 1024;
-/// Time to be loaded in.
+/// Time to be loaded in, where nobody sets another.
 const LOAD_TIME: Duration = Duration::from_secs(30);
+/// Time for one event.
+const EVENT_TIME: Duration = Duration::from_secs(5);
 
 /// What a component may reach, and how it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct WasmSettings {
     pub memory: u64,
     /// How long it may think about its configuration and its tools when it is loaded.
     pub load_time: Duration,
+    /// How long a hook may take for one event.
+    pub event_time: Duration,
     /// How long an instance lives. `None`: as the component says, else one call.
     pub instances: Option<InstanceUse>,
 }
@@ -32,6 +36,7 @@ impl Default for WasmSettings {
             environment: BTreeMap::new(),
             memory: MEMORY,
             load_time: LOAD_TIME,
+            event_time: EVENT_TIME,
             instances: None,
         }
     }

@@ -41,7 +41,8 @@ pub struct AmplifierSection {
     pub hooks: BTreeMap<String, Located<HookStanding>>,
     /// Whether modules are told of a failure as `tool:post`, too, and not as `tool:error` alone.
     pub post_on_failure: Option<Located<bool>>,
-    /// How long one Python module may take to be imported and mounted. Without it: a minute.
+    /// How long one module may take to be imported and mounted, or to describe itself. Without it: a minute, and 30 s
+    /// for a component.
     pub mount_timeout: Option<Located<ConfigDuration>>,
     /// The most that one result of a Python module may have; of a larger one a part is shown and the whole kept. Without it: 8 MiB.
     pub max_result: Option<Located<ByteSize>>,

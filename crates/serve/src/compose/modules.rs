@@ -26,7 +26,7 @@ use toolpost_sandbox::Launcher;
 use toolpost_sources::{
     BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation, ModuleStandings,
     Packages, PluginHost, Prepared, Progress, PythonModule, PythonModules, PythonPackage, PythonParts,
-    PythonSettings, Supply, UnloadedModules, Workspace, resolve,
+    PythonSettings, RustModule, RustModules, Supply, UnloadedModules, Workspace, resolve,
 };
 use toolpost_store::DataDir;
 
@@ -39,6 +39,8 @@ use bundles::missing_bundles;
 
 /// The name that plan modules have as a source, in records and under `sources`.
 const NAME: &str = "amplifier";
+/// The same for components that look at calls.
+const COMPONENT_HOOKS: &str = "amplifier-components";
 /// The same for those that are not there.
 const UNLOADED: &str = "amplifier-unloaded";
 
@@ -191,6 +193,8 @@ struct Loading<'a> {
     modules: LoadedModules,
     /// They share a process, so they start together.
     python: Vec<BridgedModule>,
+    /// Components that look at calls.
+    component_hooks: Vec<RustModule>,
     failures: Vec<LoadFailure>,
 }
 
@@ -203,6 +207,7 @@ impl<'a> Loading<'a> {
             components: component::Components::default(),
             modules: LoadedModules::default(),
             python: Vec::new(),
+            component_hooks: Vec::new(),
             failures: missing_bundles(config),
         }
     }
@@ -212,8 +217,17 @@ impl<'a> Loading<'a> {
             Transport::Python => self.python.push(python_module(module, ready.root)),
             #[cfg(feature = "wasm")]
             Transport::Wasm { artifact, sha256 } => {
-                let source = self.components.load(self.config, module, &artifact, sha256.as_deref()).await?;
-                self.modules.sources.push(Arc::new(source));
+                let (config, sha256) = (self.config, sha256.as_deref());
+                match module.kind {
+                    ModuleKind::Tool => {
+                        let source = self.components.load(config, module, &artifact, sha256).await?;
+                        self.modules.sources.push(Arc::new(source));
+                    }
+                    ModuleKind::Hook => {
+                        let hook = self.components.load_hook(config, module, &artifact, sha256).await?;
+                        self.component_hooks.push(hook);
+                    }
+                }
             }
             #[cfg(not(feature = "wasm"))]
             Transport::Wasm { .. } => return Err(not_built_in(module, "a WebAssembly component", "wasm")),
@@ -315,6 +329,15 @@ impl<'a> Loading<'a> {
 
     /// Adds what stands for the modules that are not there.
     fn finish(mut self) -> LoadedModules {
+        if !self.component_hooks.is_empty() {
+            let hooks = std::mem::take(&mut self.component_hooks);
+            let set = RustModules::new(COMPONENT_HOOKS, hooks)
+                .standings(ModuleStandings::new(standings(self.config)))
+                .post_on_failure(self.config.amplifier.post_on_failure);
+            self.modules.hooks.extend(set.hooks());
+            self.modules.witnesses.push(set.witness());
+            self.modules.sources.push(Arc::new(set));
+        }
         let unloaded = UnloadedModules::new(UNLOADED, self.failures);
         let mut hooks = unloaded.hooks(&standings(self.config));
         hooks.append(&mut self.modules.hooks);

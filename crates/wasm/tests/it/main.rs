@@ -5,6 +5,7 @@
 mod authority;
 mod cache;
 mod calls;
+mod hooks;
 mod instances;
 mod limits;
 mod loading;

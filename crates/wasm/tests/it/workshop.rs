@@ -10,6 +10,7 @@ use toolpost_wasm::{WasmModule, WasmModules, WasmSettings};
 
 pub(crate) const ECHO: &str = include_str!("../fixtures/echo.wat");
 pub(crate) const BEHAVIOURS: &str = include_str!("../fixtures/behaviours.wat");
+pub(crate) const HOOK: &str = include_str!("../fixtures/hook.wat");
 pub(crate) const WORLD: &str = include_str!("../fixtures/world.wat");
 
 /// A folder with components in it, and an engine without a cache.

@@ -5,6 +5,7 @@ use std::path::Path;
 use toolpost_amplifier::{LoadFailure, PlannedModule};
 use toolpost_config::{HostConfig, WasmConfig};
 use toolpost_model::Access;
+use toolpost_sources::RustModule;
 use toolpost_wasm::{DirectoryAccess, DirectoryGrant, WasmError, WasmModule, WasmModules, WasmSettings};
 
 use super::failed;
@@ -25,9 +26,20 @@ impl Components {
         sha256: Option<&str>,
     ) -> Result<WasmModule, LoadFailure> {
         let engine = self.engine(config).map_err(|error| failed(module, error.to_string()))?;
-        let granted = config.amplifier.wasm.get(module.id.as_str());
-        let settings = granted.map_or_else(WasmSettings::default, settings);
-        engine.load(module, artifact, sha256, settings).await
+        engine.load(module, artifact, sha256, settings(config, module)).await
+    }
+
+    /// A component that looks at calls. It is mounted like a module in Rust.
+    pub(super) async fn load_hook(
+        &mut self,
+        config: &HostConfig,
+        module: &PlannedModule,
+        artifact: &Path,
+        sha256: Option<&str>,
+    ) -> Result<RustModule, LoadFailure> {
+        let engine = self.engine(config).map_err(|error| failed(module, error.to_string()))?;
+        let hook = engine.load_hook(module, artifact, sha256, settings(config, module)).await?;
+        Ok(RustModule::hook(module.id.as_str(), hook).config(module.config.clone()))
     }
 
     fn engine(&mut self, config: &HostConfig) -> Result<WasmModules, WasmError> {
@@ -39,7 +51,16 @@ impl Components {
     }
 }
 
-fn settings(granted: &WasmConfig) -> WasmSettings {
+fn settings(config: &HostConfig, module: &PlannedModule) -> WasmSettings {
+    let granted = config.amplifier.wasm.get(module.id.as_str());
+    let settings = granted.map_or_else(WasmSettings::default, granted_settings);
+    match config.amplifier.mount_timeout {
+        Some(load_time) => WasmSettings { load_time, ..settings },
+        None => settings,
+    }
+}
+
+fn granted_settings(granted: &WasmConfig) -> WasmSettings {
     let directories = granted.directories.iter().map(|root| DirectoryGrant {
         host: root.path.clone(),
         guest: root.path.display().to_string(),

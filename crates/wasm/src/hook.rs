@@ -1,0 +1,102 @@
+//! A loaded component as a hook: it names the events that it wants to look at, and is asked about each of them in an
+//! instance of its own.
+
+use std::{sync::Arc, time::Instant};
+
+use serde_json::{Map, Value, json};
+use toolpost_amplifier::{
+    Coordinator, HookFailure, HookHandler, HookResult, Module, MountError, Mounted, UnfitAnswer,
+};
+use toolpost_model::BoxFuture;
+
+use crate::{
+    component::HookFunctions,
+    guest::Watch,
+    live::{EventSubscription, Live, Prepared},
+    supervision::watched,
+};
+
+/// Events that one hook subscribes to.
+const MOST_SUBSCRIPTIONS: usize = 256;
+/// The longest name of an event or a handler, in bytes.
+const LONGEST_NAME: usize = 200;
+
+/// A component that looks at events, as a module to be mounted.
+pub struct WasmHook {
+    prepared: Arc<Prepared<HookFunctions>>,
+    subscriptions: Vec<EventSubscription>,
+}
+
+impl WasmHook {
+    /// A hook that names no event looks at all of them, as in Amplifier.
+    pub(crate) fn new(
+        prepared: Prepared<HookFunctions>,
+        mut subscriptions: Vec<EventSubscription>,
+    ) -> Result<Self, String> {
+        if subscriptions.len() > MOST_SUBSCRIPTIONS {
+            let count = subscriptions.len();
+            return Err(format!(
+                "it subscribes to {count} events, and at most {MOST_SUBSCRIPTIONS} are taken"
+            ));
+        }
+        let is_long = |text: &str| text.len() > LONGEST_NAME;
+        if subscriptions.iter().any(|each| is_long(&each.event) || is_long(&each.name)) {
+            return Err(format!("it subscribes with a name of more than {LONGEST_NAME} bytes"));
+        }
+        if subscriptions.is_empty() {
+            let (event, name) = ("*".to_owned(), "all".to_owned());
+            subscriptions.push(EventSubscription { event, priority: 0, name });
+        }
+        Ok(Self { prepared: Arc::new(prepared), subscriptions })
+    }
+
+    /// The events that it looks at, or families such as `tool:*`.
+    pub fn events(&self) -> impl Iterator<Item = &str> {
+        self.subscriptions.iter().map(|subscription| subscription.event.as_str())
+    }
+}
+
+impl Module for WasmHook {
+    fn mount(
+        &self,
+        coordinator: Coordinator,
+        _: Map<String, Value>,
+    ) -> BoxFuture<'_, Result<Mounted, MountError>> {
+        for EventSubscription { event, priority, name } in &self.subscriptions {
+            let handler = ComponentHandler(Arc::clone(&self.prepared));
+            coordinator.hooks().register(event.as_str(), *priority, name.as_str(), handler);
+        }
+        Box::pin(std::future::ready(Ok(Mounted::Nothing)))
+    }
+}
+
+struct ComponentHandler(Arc<Prepared<HookFunctions>>);
+
+impl ComponentHandler {
+    async fn ask(&self, event: &str, data: &Value) -> Result<HookResult, HookFailure> {
+        let prepared = &*self.0;
+        let watch = Watch { deadline: Instant::now() + prepared.settings.event_time, context: None };
+        let shown = json!({ "event": event, "data": data }).to_string();
+        let place = watched(prepared.modules.place(), &watch, None).await;
+        let Ok(Some(place)) = place else {
+            return Err(HookFailure::broke("too many components are at work at the same time"));
+        };
+        let broke = |fault: crate::failure::Fault| HookFailure::Broke(fault.told());
+        let mut live = Live::start(prepared, &watch, place).await.map_err(broke)?;
+        let answer = live.handle(prepared, shown.as_bytes(), &watch).await.map_err(broke)?;
+        let answer = answer.map_err(HookFailure::Broke)?;
+        let answer: Value = serde_json::from_slice(&answer)
+            .map_err(|error| UnfitAnswer(format!("it is no JSON: {error}")))?;
+        Ok(HookResult::read(&answer)?)
+    }
+}
+
+impl HookHandler for ComponentHandler {
+    fn handle<'a>(
+        &'a self,
+        event: &'a str,
+        data: &'a Value,
+    ) -> BoxFuture<'a, Result<HookResult, HookFailure>> {
+        Box::pin(self.ask(event, data))
+    }
+}
