@@ -65,6 +65,12 @@ impl Request {
         request
     }
 
+    /// Another line of a header that is there already.
+    pub(crate) fn header_line(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.headers.push((name.to_owned(), value.as_ref().to_vec()));
+        self
+    }
+
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self

@@ -8,7 +8,7 @@ use toolpost_model::{EffectClass, FnTool, ModelInput, ToolFailure, TraceContext}
 
 use super::{
     client::Request,
-    identity::{invocations, over_a2a, over_mcp},
+    identity::{exported, invocations, over_a2a, over_mcp},
     running::{Place, Running},
 };
 
@@ -27,12 +27,12 @@ async fn server() -> Running {
     Place::without_native_tools().start_with(|builder| builder.tool(tool)).await
 }
 
-/// What the last call was told, as its tool saw it and as an export has it.
+/// The span of the last call, as an export has it and as its tool saw it.
 async fn last(server: &Running) -> (Value, String) {
-    let call = invocations(server).await.pop().unwrap();
-    let id = call["invocation_id"].as_str().unwrap();
-    let told = server.ended(id).await.json();
-    (call["telemetry_refs"][0].clone(), told["result"]["content"][0]["text"].as_str().unwrap().to_owned())
+    let lines = exported(server).await;
+    let of = |record: &str| lines.iter().rfind(|line| line["record"] == record).unwrap();
+    let seen = of("result")["content"][0]["text"].as_str().unwrap().to_owned();
+    (of("invocation")["telemetry_refs"][0].clone(), seen)
 }
 
 async fn check_child(server: &Running, face: &str) {
@@ -55,7 +55,7 @@ async fn a_call_is_a_child_of_its_callers_span_on_every_face() {
     check_child(&server, "http").await;
     // Several lines are one list.
     let (first, second) = STATE.split_once(',').unwrap();
-    server.send(over_http.header("tracestate", first).header("tracestate", second)).await;
+    server.send(over_http.header("tracestate", first).header_line("tracestate", second)).await;
     check_child(&server, "http").await;
     server.send(over_mcp(&json!(1), &json!({ "traceparent": PARENT, "tracestate": STATE }))).await;
     check_child(&server, "mcp").await;
@@ -86,7 +86,7 @@ async fn a_broken_context_is_ignored_and_the_call_runs_in_its_own_trace() {
     own(call().header("tracestate", STATE)).await;
     own(call().header("traceparent", PARENT.to_uppercase())).await;
     own(call().header("traceparent", b"\xff\xfe")).await;
-    own(call().header("traceparent", PARENT).header("traceparent", PARENT)).await;
+    own(call().header("traceparent", PARENT).header_line("traceparent", PARENT)).await;
     own(over_mcp(&json!(1), &json!({ "traceparent": 7, "tracestate": [] }))).await;
     // A broken state costs the state alone.
     server.send(call().header("traceparent", PARENT).header("tracestate", "A=1")).await;
