@@ -22,7 +22,7 @@ use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
     BatchPlace, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, NativeCallId, Principal,
-    ResourceUse, SessionId, SourceSession, Stage, SurfaceId, ToolResult, TraceContext, Transition, Vote,
+    SessionId, SourceSession, Stage, SurfaceId, ToolResult, TraceContext, Transition, Vote,
 };
 
 pub use cancel::CancelReason;
@@ -48,7 +48,6 @@ use crate::{
         scheduling::{Permit, batch::Member},
         witness::Watch,
     },
-    port::SourceIndex,
     record::{
         artifacts::CallArtifacts,
         journal::RequestKey,
