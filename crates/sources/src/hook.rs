@@ -2,17 +2,19 @@
 //! JSON of its own. It runs like every other child of the host: confined, with a cleared environment, and gone with
 //! everything it started when it is done or out of time.
 
-mod answer;
-mod process;
+pub(crate) mod answer;
+pub(crate) mod process;
+pub(crate) mod program;
 mod request;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use toolpost_core::{Concern, Hook, HookCall, HookError, HookOutput};
-use toolpost_model::{Access, BoxFuture, HookEvent, HookStanding, SandboxProfile, ToolResult};
-use toolpost_sandbox::{Confines, Launcher, Root, Stderr, Stdin};
+use toolpost_model::{BoxFuture, HookEvent, HookStanding, SandboxProfile, ToolResult};
+use toolpost_sandbox::Launcher;
 
-use crate::native::{Child, ChildSettings, Children, EnvironmentRefusal, Workspace};
+use crate::native::{ChildSettings, Children, EnvironmentRefusal, Workspace};
+use program::{AskedProgram, ProgramDeclaration};
 
 /// What the operator says of a hook.
 #[derive(Clone, Debug)]
@@ -92,7 +94,7 @@ pub fn command_hooks(parts: HookParts) -> Result<Vec<Arc<dyn Hook>>, HookDeclara
 /// A hook that is a program.
 struct CommandHook {
     declaration: HookDeclaration,
-    children: Arc<Children>,
+    program: AskedProgram,
 }
 
 impl CommandHook {
@@ -103,47 +105,18 @@ impl CommandHook {
         if declaration.events.is_empty() {
             return Err(HookProblem::NoEvent);
         }
-        let hook = Self { declaration, children };
-        hook.environment()?;
-        Ok(hook)
-    }
-
-    fn environment(&self) -> Result<Vec<(std::ffi::OsString, std::ffi::OsString)>, EnvironmentRefusal> {
-        let own = self.declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        self.children.settings().environment.with(own)
-    }
-
-    /// What it may do. A hook that may write somewhere may write there: the folders that agents work in stay closed to
-    /// it unless its profile opens them.
-    fn confines(&self) -> Confines {
-        let declared = &self.declaration;
-        let mut confines = self.children.operators_confines(declared.profile);
-        confines.readable.extend_from_slice(&declared.readable);
-        if declared.profile == SandboxProfile::ReadOnly && !declared.writable.is_empty() {
-            confines.profile = SandboxProfile::WorkspaceWrite;
-            for root in &mut confines.roots {
-                root.access = Access::Read;
-            }
-        }
-        let own = declared.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write });
-        confines.roots.extend(own);
-        confines
+        let program = ProgramDeclaration {
+            argv: declaration.argv.clone(),
+            profile: declaration.profile,
+            writable: declaration.writable.clone(),
+            readable: declaration.readable.clone(),
+            environment: declaration.environment.clone(),
+        };
+        Ok(Self { program: AskedProgram::new(program, children)?, declaration })
     }
 
     async fn ask(&self, call: &HookCall<'_>, result: Option<&ToolResult>) -> Result<HookOutput, HookError> {
-        let environment = self.environment().map_err(|refusal| HookError(refusal.to_string()))?;
-        let child = Child {
-            argv: self.declaration.argv.iter().map(Into::into).collect(),
-            environment,
-            directory: self.children.workspace().path().to_owned(),
-            stdin: Stdin::Piped,
-            stderr: Stderr::Piped,
-            confines: self.confines(),
-        };
-        let started = self.children.start(child).await;
-        let mut process =
-            started.map_err(|failure| HookError(format!("it did not start: {}", failure.message)))?;
-        let ran = process::run(&mut process, request::written(call, result)).await?;
+        let ran = self.program.run(request::written(call, result)).await?;
         answer::read(call.event, &ran)
     }
 }

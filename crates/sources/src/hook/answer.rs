@@ -34,15 +34,31 @@ enum Context {
     Several(Vec<String>),
 }
 
-/// Reads a program's answer.
-pub(super) fn read(event: HookEvent, ran: &Ran) -> Result<HookOutput, HookError> {
+/// How a program that came to its own end answered.
+pub(crate) enum Spoken<'a> {
+    /// It wrote this to standard output.
+    Answered(&'a str),
+    /// It objects, for the reason on standard error.
+    Objected(&'a str),
+}
+
+/// Reads a program's exit code, and then what it wrote.
+pub(crate) fn spoken(ran: &Ran) -> Result<Spoken<'_>, HookError> {
     match (ran.ended.code, ran.ended.signal) {
-        (Some(0), _) => said(event, text(&ran.stdout, "standard output")?),
-        (Some(OBJECTION), _) => objected(event, text(&ran.stderr, "standard error")?),
+        (Some(0), _) => Ok(Spoken::Answered(text(&ran.stdout, "standard output")?)),
+        (Some(OBJECTION), _) => Ok(Spoken::Objected(text(&ran.stderr, "standard error")?)),
         (Some(code), _) => Err(complaint(&format!("it ended with exit code {code}"), &ran.stderr)),
         (None, _) if ran.ended.out_of_memory => Err(complaint("it ran out of memory", &ran.stderr)),
         (None, Some(signal)) => Err(complaint(&format!("it was ended by signal {signal}"), &ran.stderr)),
         (None, None) => Err(complaint("it was ended", &ran.stderr)),
+    }
+}
+
+/// Reads a program's answer.
+pub(super) fn read(event: HookEvent, ran: &Ran) -> Result<HookOutput, HookError> {
+    match spoken(ran)? {
+        Spoken::Answered(text) => said(event, text),
+        Spoken::Objected(reason) => objected(event, reason),
     }
 }
 

@@ -15,20 +15,20 @@ use toolpost_core::HookError;
 use toolpost_sandbox::{Ended, Process};
 
 /// The most a hook may write to either stream. It is to answer, not to talk.
-pub(super) const MOST: usize = 64 * 1024;
+pub(crate) const MOST: usize = 64 * 1024;
 /// How long output is awaited after the program itself is done: a child of it may hold the pipe open for ever.
 const DRAIN: Duration = Duration::from_millis(250);
 
 /// What a program left behind.
-pub(super) struct Ran {
-    pub(super) ended: Ended,
-    pub(super) stdout: Vec<u8>,
-    pub(super) stderr: Vec<u8>,
+pub(crate) struct Ran {
+    pub(crate) ended: Ended,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
 }
 
 /// Runs to the end. Nothing of the process is left afterwards; if this future is dropped, nothing is left either, which
 /// is how a time limit ends it.
-pub(super) async fn run(process: &mut Process, input: Vec<u8>) -> Result<Ran, HookError> {
+pub(crate) async fn run(process: &mut Process, input: Vec<u8>) -> Result<Ran, HookError> {
     let (stdout, stderr) = (Stream::default(), Stream::default());
     let work = {
         let (stdin, out, err) = (process.take_stdin(), process.take_stdout(), process.take_stderr());
