@@ -5,6 +5,7 @@ mod a2a;
 pub(crate) mod a2e;
 mod amplifier;
 mod approvals;
+mod authorities;
 mod commands;
 mod hooks;
 mod http;
@@ -23,7 +24,7 @@ use std::net::SocketAddr;
 use toolpost_model::Rule;
 
 use crate::{
-    CommandConfig, ConfigFile, HookConfig, Located, TokenConfig,
+    AuthorityConfig, CommandConfig, ConfigFile, HookConfig, Located, TokenConfig,
     error::{Complaint, Source},
     mcp_entry::McpSaid,
     snippet::shown,
@@ -39,6 +40,7 @@ pub(crate) struct Checked {
     pub(crate) network: network::Network,
     pub(crate) commands: Vec<Located<CommandConfig>>,
     pub(crate) hooks: Vec<Located<HookConfig>>,
+    pub(crate) authorities: Vec<Located<AuthorityConfig>>,
     /// Their paths are as written.
     pub(crate) mcp: Vec<Located<(String, McpSaid)>>,
 }
@@ -52,6 +54,7 @@ pub(crate) fn check(file: &ConfigFile, source: Source<'_>) -> (Checked, Vec<Comp
         network: network::check(&file.network, source, &mut complaints),
         commands: commands::check(&file.commands, source, &mut complaints),
         hooks: hooks::check(&file.hooks, source, &mut complaints),
+        authorities: authorities::check(&file.authorities, source, &mut complaints),
         mcp: mcp::check(&file.mcp, source, &mut complaints),
     };
     roots::check(&file.roots, &file.protect, &mut complaints);

@@ -4,6 +4,7 @@
 mod a2a;
 mod amplifier;
 mod approvals;
+mod authorities;
 mod code;
 mod commands;
 mod hooks;
@@ -26,6 +27,7 @@ use crate::{ByteSize, ConfigDuration, Located, Percentage, RuleEntry};
 pub use a2a::A2aSection;
 pub use amplifier::{AmplifierSection, WasmEntry};
 pub use approvals::ApprovalsSection;
+pub use authorities::AuthorityEntry;
 pub use code::CodeSection;
 pub use commands::{CommandEntry, CommandOutput, ParameterEntry, ParameterType};
 pub use hooks::HookEntry;
@@ -67,6 +69,9 @@ pub struct ConfigFile {
     pub commands: BTreeMap<String, Located<CommandEntry>>,
     /// Programs that look at calls, in their order.
     pub hooks: Vec<Located<HookEntry>>,
+    /// Programs and policy endpoints that rules with `delegate` hand decisions to, by their names. Only in a file that is
+    /// trusted.
+    pub authorities: BTreeMap<String, Located<AuthorityEntry>>,
     /// Settings of tools, by id (`files.write_file`), name (`write_file`) or pattern (`github.*`). Of several entries
     /// that fit a tool, each setting is taken from the most exact one that has it.
     pub tools: BTreeMap<String, Located<ToolEntry>>,

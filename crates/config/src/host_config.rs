@@ -3,6 +3,7 @@
 mod a2a;
 mod amplifier;
 mod approvals;
+mod authorities;
 mod commands;
 mod hooks;
 mod mcp;
@@ -26,6 +27,7 @@ pub use amplifier::{
     WasmConfig,
 };
 pub use approvals::ApprovalsConfig;
+pub use authorities::{AuthorityConfig, AuthorityReachConfig};
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
 pub use hooks::HookConfig;
 pub use mcp::{
@@ -71,6 +73,8 @@ pub struct HostConfig {
     pub commands: Vec<CommandConfig>,
     /// Programs that look at calls, in their order.
     pub hooks: Vec<HookConfig>,
+    /// Programs and policy endpoints that rules delegate decisions to.
+    pub authorities: Vec<AuthorityConfig>,
     /// What of the host's environment its children may see.
     pub environment: ChildVariables,
     /// Settings of tools. Ask [`tool_index`](Self::tool_index), which knows all three tables.

@@ -2,6 +2,7 @@
 //! do both follow from that, so a new key cannot be forgotten for one of them.
 
 mod amplifier;
+mod authorities;
 mod hooks;
 mod mcp;
 mod native;
@@ -43,6 +44,7 @@ impl Merge<'_> {
         self.put("data_dir", &mut config.data_dir, data_dir, never);
         self.native(config);
         self.hooks(&mut config.hooks, &checked.hooks);
+        self.authorities(&mut config.authorities, &checked.authorities);
         self.put("http.listen", &mut config.http.listen, checked.listen, never);
         self.http(&mut config.http, &file.http);
         self.tokens(&mut config.tokens, &checked.tokens);
@@ -110,10 +112,20 @@ impl Merge<'_> {
 
     fn rules(&mut self, rules: &mut Vec<Rule>, written: &[Located<Rule>]) {
         for Located { value: rule, at } in written {
-            if self.layer.standing == Standing::Trusted || self.restricts(rule) {
-                rules.push(Rule { origin: self.layer.origin, ..rule.clone() });
-            } else {
-                self.ignored("rules", *at, &rule.to_string());
+            let origin = self.layer.origin;
+            match (self.layer.standing, &rule.delegate) {
+                // The vote of an authority may allow what the mode would ask about.
+                (Standing::Untrusted, Some(_)) => self.ignored("rules", *at, &rule.to_string()),
+                // Its authority may have been in the part that cannot be read, so the calls stay denied meanwhile.
+                (Standing::LastGood, Some(_)) => {
+                    rules.push(Rule { origin, delegate: None, ..rule.clone() });
+                }
+                (Standing::Untrusted | Standing::LastGood, None) if !self.restricts(rule) => {
+                    self.ignored("rules", *at, &rule.to_string());
+                }
+                (Standing::Trusted | Standing::Untrusted | Standing::LastGood, _) => {
+                    rules.push(Rule { origin, ..rule.clone() });
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::config_schema;
 
 /// Headings of the tables, with the schema each is made of and where its keys stand.
-const TABLES: [(&str, &str, &str); 30] = [
+const TABLES: [(&str, &str, &str); 31] = [
     ("Top level", "", ""),
     ("`rules`", "RuleTable", "Each entry is a line such as `ask class:write`, or a table of these keys."),
     ("`rules.….tests`", "RuleTests", ""),
@@ -18,6 +18,11 @@ const TABLES: [(&str, &str, &str); 30] = [
     ("`commands`", "CommandEntry", "Under the name that the tool gets."),
     ("`commands.….parameters`", "ParameterEntry", "Under the parameter's name."),
     ("`hooks`", "HookEntry", "Each entry is a table of these keys."),
+    (
+        "`authorities`",
+        "AuthorityEntry",
+        "Under the name that rules use. [Permissions](../permissions.md#delegated-decisions) tells more.",
+    ),
     ("`tools`", "ToolEntry", "Under the name or id of a tool, or a pattern with `*`."),
     ("`tools.….requires`", "Requirements", ""),
     ("`sources`", "SourceEntry", "Under the name of a source."),

@@ -9,10 +9,13 @@ use toolpost_amplifier::Plan;
 use toolpost_model::{EffectClass, Mode, SandboxProfile};
 
 use crate::{
-    ByteSize, ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located, Notice, Standing,
+    AuthorityReachConfig, ByteSize, ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located,
+    Notice, Standing,
     error::Complaint,
     mcp_entry::McpSaidOfAll,
     merge::{Merge, power},
+    nearest::suggestion,
+    snippet::shown,
 };
 
 impl HostConfig {
@@ -147,8 +150,50 @@ impl HostConfig {
             let timeout = entry.and_then(|(layer, timeout)| timeout.map(|timeout| (layer, timeout)));
             errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
         }
+        errors.extend(self.unknown_authorities(trusted));
         errors.extend(self.journal_without_room(trusted));
         errors.extend(self.shared_hashes(trusted));
+        errors
+    }
+
+    /// Rules that delegate to an authority, and authorities that name a credential, which no trusted file defines.
+    fn unknown_authorities(&self, trusted: &[&Layer]) -> Vec<ConfigError> {
+        let authorities: Vec<&str> =
+            self.authorities.iter().map(|authority| authority.name.as_str()).collect();
+        let credentials: Vec<&str> =
+            self.network.credentials.iter().map(|credential| credential.name.as_str()).collect();
+        let mut errors = Vec::new();
+        for layer in trusted {
+            let source = layer.parsed.source();
+            for Located { value: rule, at } in &layer.parsed.checked().rules {
+                let Some(name) = rule.delegate.as_ref().filter(|name| !authorities.contains(&name.as_str()))
+                else {
+                    continue;
+                };
+                let message = format!(
+                    "the rule `{rule}` delegates to `{name}`, and no trusted file defines that authority"
+                );
+                let hint =
+                    suggestion(name.as_str(), &authorities, "the authorities are").unwrap_or_else(|| {
+                        format!("define it under `authorities.{name}`, with a `url` or a `command`")
+                    });
+                errors.push(source.error(Complaint::new(*at, message).hint(Some(hint))));
+            }
+            for Located { value: authority, at } in &layer.parsed.checked().authorities {
+                let AuthorityReachConfig::Endpoint { credential: Some(name), .. } = &authority.reach else {
+                    continue;
+                };
+                if !credentials.contains(&name.as_str()) {
+                    let message = format!(
+                        "the authority `{}` names the credential `{}`, which no trusted file defines",
+                        authority.name,
+                        shown(name)
+                    );
+                    let hint = suggestion(name, &credentials, "the credentials are");
+                    errors.push(source.error(Complaint::new(*at, message).hint(hint)));
+                }
+            }
+        }
         errors
     }
 

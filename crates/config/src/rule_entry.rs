@@ -79,13 +79,13 @@ impl JsonSchema for RuleEntry {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = generator.subschema_for::<RuleTable>();
         json_schema!({
-            "description": "`allow`, `ask` or `deny`, and then which calls: a tool (`write_file`, `github.*`), a \
+            "description": "`allow`, `ask`, `deny` or `delegate AUTHORITY`, and then which calls: a tool (`write_file`, `github.*`), a \
                 tool with what the call is about (`shell(git push *)`, `http_request(POST https://*.example.com/*)`) \
                 or with conditions on its arguments (`pay.*[/amount > 100]`), a path or URL whichever tool uses \
                 it (`fs.read(**/.env*)`, `fs.write(src/**)`, `net(https://api.example.com/*)`), or a class \
                 (`class:write`).",
             "anyOf": [
-                { "type": "string", "pattern": "^\\s*(allow|ask|deny)\\s+\\S.*$" },
+                { "type": "string", "pattern": "^\\s*(allow|ask|deny|delegate\\s+[A-Za-z][A-Za-z0-9_-]*)\\s+\\S.*$" },
                 table,
             ],
         })

@@ -6,6 +6,7 @@
 
 mod answer;
 pub(crate) mod covering;
+mod delegating;
 pub(crate) mod explain;
 mod hooking;
 mod keeping;
@@ -110,8 +111,10 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
             // They saw it before, and what they left of its arguments is on record.
             Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(host, call),
             Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
-            Stage::Decide if call.asking.earlier.is_some() => permitting::decide_resumed(host, call).await,
-            Stage::Decide => permitting::decide(host, call).await,
+            Stage::Decide if call.asking.earlier.is_some() => {
+                permitting::decide_resumed(host, call, way).await
+            }
+            Stage::Decide => permitting::decide(host, call, way).await,
             Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,
             Stage::AwaitApproval => permitting::await_approval(host, call, way).await,
             Stage::Admit if way == Way::Dry => return,

@@ -52,8 +52,9 @@ pub use flow::{
         Wants,
     },
     permission::{
-        Account, BareAllow, Change, ChangeKind, ConsideredRule, Facts, PartDecision, Places, Policy,
-        PolicyEngine, PolicySpec, RuleProblem, RuleVoice,
+        Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, Change, ChangeKind,
+        ConsideredRule, DecisionAuthority, Delegation, Facts, PartDecision, Places, Policy, PolicyEngine,
+        PolicySpec, RuleProblem, RuleVoice,
     },
     scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},

@@ -65,9 +65,9 @@ pub use interface::{
 };
 pub use path_rules::PathRulesInForce;
 pub use permission::{
-    Behavior, Comparison, Condition, Decision, DecisionReason, Mode, ModeError, Principal, ReasonType,
-    Remember, Role, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote,
-    matches_any,
+    AuthorityKind, AuthorityName, AuthorityNameError, Behavior, ClassFinding, Comparison, Condition,
+    Decision, DecisionReason, DelegatedVote, Mode, ModeError, Principal, ReasonType, Remember, Role, Rule,
+    RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote, matches_any,
 };
 pub use program::{ProgramChange, ProgramContent, ProgramFile};
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};

@@ -1,5 +1,6 @@
 //! Layer 5: who may do what, by which rule.
 
+mod authority;
 mod mode;
 mod rule;
 mod selector;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EffectClass, PrincipalName};
 
+pub use authority::{AuthorityKind, AuthorityName, AuthorityNameError, DelegatedVote};
 pub use mode::{Mode, ModeError};
 pub use rule::{Remember, Rule, RuleError, RuleOrigin, RuleRef, RuleTests};
 pub use selector::{Comparison, Condition, Selector, ToolPattern, matches_any};
@@ -103,6 +105,10 @@ pub enum ReasonType {
     Caution,
     /// A hook has an opinion.
     Hook,
+    /// A rule delegated the decision, and the vote of the authority decided.
+    Delegate,
+    /// No rule matched; the mode decided, on a class that the analysis of the arguments found.
+    Classifier,
     /// Nobody can tell what it would run, and a rule that denies or asks might speak of it.
     Opaque,
     /// A person said it.
@@ -120,6 +126,15 @@ pub struct DecisionReason {
     /// The rule, where one decided.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<RuleRef>,
+}
+
+/// The class that the analysis of a call's arguments found, and the finding it follows from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassFinding {
+    /// The class.
+    pub class: EffectClass,
+    /// The finding: one sentence about a command, a path or an address.
+    pub found: String,
 }
 
 /// Allowed, denied or asked, and why.
@@ -145,6 +160,12 @@ pub struct Decision {
     /// What is wrong with the rules themselves, such as a file that cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
+    /// The class of the part that decided, where it came from the analysis of the arguments.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub classified: Option<ClassFinding>,
+    /// The votes of the authorities that rules delegated the decision to.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub delegated: Vec<DelegatedVote>,
     /// What the operator would change to get another answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operator_hint: Option<String>,

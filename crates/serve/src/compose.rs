@@ -2,10 +2,12 @@
 //!
 //! `Server` and the command line's own short-lived host both come through here.
 
+mod authorities;
 mod hooks;
 mod mcp;
 mod modules;
 mod native;
+mod rules;
 mod supply;
 
 use std::{
@@ -20,21 +22,24 @@ use toolpost_config::{
     TokenConfig, ToolIndex,
 };
 use toolpost_core::{
-    Approvals, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits, OperatorSettings, Places,
-    Policy, PolicySpec, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits, SourceSettings,
-    SourceTrust, ToolSettings, Witness,
+    Approvals, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits, OperatorSettings,
+    ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits, SourceSettings, SourceTrust,
+    ToolSettings, Witness,
 };
-use toolpost_model::{Declaration, Mode, PrincipalName, Rule, RuleOrigin, Source, ToolPattern};
-use toolpost_sources::{PythonModules, RustModules, allowed_message_patterns};
+use toolpost_model::{Declaration, PrincipalName, Source, ToolPattern};
+use toolpost_sources::{PythonModules, RustModules};
 use toolpost_store::{
     AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions, OpenError,
     RulesFile, SqliteJournal, TokenError, load_token,
 };
 
+pub use authorities::AuthoritiesError;
 pub use hooks::HooksError;
 pub use mcp::{McpHandover, RequiredServerError};
 pub use modules::{LoadedModules, ModuleProgress, ModulesError, ModulesHandover, load_modules};
 pub use native::{NativeError, NativeHandover};
+use rules::places;
+pub(crate) use rules::policy;
 pub use supply::module_supply;
 
 /// How often kept results are looked through for what is too old.
@@ -49,6 +54,9 @@ pub enum StartError {
     /// The hooks cannot be made.
     #[error(transparent)]
     Hooks(#[from] HooksError),
+    /// The authorities that rules delegate to cannot be made.
+    #[error(transparent)]
+    Authorities(#[from] AuthoritiesError),
     /// The modules of mount plans cannot be made.
     #[error(transparent)]
     Modules(#[from] ModulesError),
@@ -284,12 +292,15 @@ pub(crate) async fn host_on(
     }
     let program = parts.native.program.as_deref();
     builder = builder.hooks(hooks::hooks(config, data_dir, program)?);
+    let credentials = &parts.native.credentials;
+    builder = builder.authorities(authorities::authorities(config, data_dir, program, credentials)?);
     let handover = (parts.native.own_files.clone(), parts.modules);
     let modules = modules::modules(config, data_dir, program, handover).await?;
     let python = modules.python;
     builder = builder.sources(modules.sources).hooks(modules.hooks);
     builder = modules.witnesses.into_iter().fold(builder, HostBuilder::witness);
     parts.native.own_files.extend(hooks::files(config).into_iter().chain(mcp::files(config)));
+    parts.native.own_files.extend(authorities::files(config));
     builder = builder.sources(mcp::sources(config, data_dir, &parts.native, servers)?);
     if let Some(workspace) = config.workspace.as_ref().filter(|_| serves_native_tools(config)) {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
@@ -337,42 +348,6 @@ fn blobs(config: &HostConfig, data_dir: &DataDir) -> Result<DiskBlobs, BlobsErro
         }
     });
     Ok(blobs)
-}
-
-/// The rules of a configuration, compiled.
-pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
-    let spec = PolicySpec {
-        mode: config.mode,
-        rules: config.rules.iter().cloned().chain(plugin_rules(config)).collect(),
-        places: places(config),
-        notes: config.notes.clone(),
-    };
-    Policy::compile(spec).map_err(StartError::Rules)
-}
-
-/// The messages of A2E plugins that are allowed unless a rule says otherwise: they use the state that a plugin keeps for
-/// its agent, and the operator added the plugin for that. The modes without questions leave nothing to such a default.
-fn plugin_rules(config: &HostConfig) -> Vec<Rule> {
-    let has_default = match config.mode {
-        Mode::Plan | Mode::NeverAsk => false,
-        Mode::Default | Mode::Edits | Mode::Sandboxed | Mode::Bypass => !config.plugins.is_empty(),
-    };
-    let patterns = allowed_message_patterns().filter(|_| has_default);
-    let rules = patterns.map(|pattern| {
-        Rule::parse(&format!("allow {pattern}"), RuleOrigin::Builtin, "default for A2E plugins")
-    });
-    rules.filter_map(Result::ok).collect()
-}
-
-/// Where paths in rules begin.
-fn places(config: &HostConfig) -> Places {
-    // Tools tell real paths, so rules must begin in the real folders too.
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    Places {
-        workspace: config.workspace.as_deref().map(real),
-        home: config.environment.home.clone(),
-        roots: config.roots.iter().map(|root| real(&root.path)).collect(),
-    }
 }
 
 /// The tenants of the callers whose tokens name one.

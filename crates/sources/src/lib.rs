@@ -1,11 +1,12 @@
-//! Where tools come from, and hooks that are programs.
+//! Where tools come from, hooks that are programs, and the authorities that rules delegate decisions to.
 //!
 //! For now the native set: tools compiled into the host that work on one [`Workspace`]. The binary opens the
 //! workspace and registers [`native_source`] with the catalog; nothing here knows the catalog. [`command_hooks`] makes
-//! hooks of an operator's programs.
+//! hooks of an operator's programs, and [`configured_authorities`] authorities of programs and policy endpoints.
 #![warn(missing_docs)]
 
 mod amplifier;
+mod authority;
 mod hook;
 mod mcp;
 mod native;
@@ -23,6 +24,10 @@ pub use amplifier::{
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
+pub use authority::{
+    AuthorityDeclaration, AuthorityError, AuthorityParts, AuthorityProblem, AuthorityReach,
+    EndpointDeclaration, configured_authorities,
+};
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use mcp::{
     McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart, McpTransport,

@@ -101,6 +101,9 @@ pub(crate) struct PolicyArgs {
     /// Deny calls; may be repeated
     #[arg(long, value_name = "CALLS")]
     pub(crate) deny: Vec<String>,
+    /// Delegate calls to an authority of the configuration, such as `opa shell(git push *)`; may be repeated
+    #[arg(long, value_name = "AUTHORITY CALLS")]
+    pub(crate) delegate: Vec<String>,
     #[command(flatten)]
     pub(crate) confines: ConfineArgs,
     #[command(flatten)]
@@ -113,6 +116,7 @@ impl PolicyArgs {
             && self.allow.is_empty()
             && self.ask.is_empty()
             && self.deny.is_empty()
+            && self.delegate.is_empty()
             && self.confines.is_empty()
             && self.modules.mount_plan.is_empty()
             && self.modules.a2e_config.is_none()

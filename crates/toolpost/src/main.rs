@@ -2,6 +2,7 @@
 
 mod approving;
 mod arguments;
+mod authorities;
 mod cli;
 mod client;
 mod commands;

@@ -64,7 +64,7 @@ impl Settings {
         let mut config = self.config.clone();
         config.data_dir = None;
         let mut handover = self.without_credentials();
-        handover.credentials = environment::placeholders(&config.network.credentials);
+        handover.credentials = environment::credentials_to_look_at(&config);
         handover.mcp.pins = Some(environment::pins_to_look_at(&self.place.data_dir));
         (config, handover)
     }

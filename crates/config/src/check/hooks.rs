@@ -68,7 +68,12 @@ fn is_name(text: &str) -> bool {
     text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(legal)
 }
 
-fn check_command(key: &str, command: &Located<Vec<Located<String>>>, complaints: &mut Vec<Complaint>) {
+/// The words of a command that the operator's program is started with.
+pub(super) fn check_command(
+    key: &str,
+    command: &Located<Vec<Located<String>>>,
+    complaints: &mut Vec<Complaint>,
+) {
     let Some(program) = command.value.first() else {
         let hint = "write the program and its arguments, such as `[python3, ./guard.py]`".to_owned();
         complaints.push(Complaint::new(command.at, format!("`{key}` is empty")).hint(Some(hint)));

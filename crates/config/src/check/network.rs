@@ -202,7 +202,7 @@ fn check_prefixes(
 }
 
 /// No user, no query, no fragment, no wildcard: those who compare look at scheme, host, port and path.
-fn prefix(text: &str) -> Option<String> {
+pub(super) fn prefix(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
     let (host, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));

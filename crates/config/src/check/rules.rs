@@ -89,11 +89,14 @@ fn id_complaint<'a>(id: &'a Located<String>, known: &mut BTreeSet<&'a str>) -> O
 }
 
 fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
-    let effects = [Behavior::Allow, Behavior::Ask, Behavior::Deny].map(Behavior::as_str);
+    let [allow, ask, deny] = [Behavior::Allow, Behavior::Ask, Behavior::Deny].map(Behavior::as_str);
+    let effects = [allow, ask, deny, Rule::DELEGATE];
     let near = match error {
         RuleError::Form(_) => nearest(line.split_whitespace().next().unwrap_or_default(), effects),
         RuleError::Class(class) => nearest(class, EffectClass::ALL.map(EffectClass::as_str)),
-        RuleError::Tool(_) | RuleError::Matcher(_) | RuleError::Condition(_) => None,
+        RuleError::Authority(_) | RuleError::Tool(_) | RuleError::Matcher(_) | RuleError::Condition(_) => {
+            None
+        }
     };
     // A word that is right is not what is wrong.
     let near = near.filter(|near| !line.split_whitespace().any(|word| word == *near));
@@ -104,6 +107,7 @@ fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
 pub(super) fn error_message(error: &RuleError) -> String {
     match error {
         RuleError::Form(text) => RuleError::Form(shown(text)),
+        RuleError::Authority(text) => RuleError::Authority(shown(text)),
         RuleError::Class(text) => RuleError::Class(shown(text)),
         RuleError::Matcher(text) => RuleError::Matcher(shown(text)),
         RuleError::Condition(text) => RuleError::Condition(shown(text)),

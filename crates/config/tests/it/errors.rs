@@ -132,7 +132,7 @@ fn what_is_not_the_yaml_that_is_read() {
 #[test]
 fn rules() {
     assert_snapshot!(error_of("rules:\n  - allow read_file\n  - alow write_file\n"), @"
-    `alow write_file` is not a rule; write `allow|ask|deny` and then a tool, `tool(matcher)`, `fs.read(path)`, `fs.write(path)`, `net(url)` or `class:NAME`
+    `alow write_file` is not a rule; write `allow`, `ask`, `deny` or `delegate AUTHORITY` and then a tool, `tool(matcher)`, `fs.read(path)`, `fs.write(path)`, `net(url)` or `class:NAME`
      --> toolpost.yaml:3:5
       |
     3 |   - alow write_file
@@ -180,7 +180,7 @@ fn rules() {
     );
 }
 
-const FORM: &str = "is not a rule; write `allow|ask|deny` and then a tool, `tool(matcher)`, `fs.read(path)`, \
+const FORM: &str = "is not a rule; write `allow`, `ask`, `deny` or `delegate AUTHORITY` and then a tool, `tool(matcher)`, `fs.read(path)`, \
                     `fs.write(path)`, `net(url)` or `class:NAME`";
 const NAMES: &str = "use up to 64 letters, digits, `_`, `-` and `.`";
 
@@ -308,7 +308,7 @@ fn everything_wrong_is_told_at_once() {
       |       ^
     hint: did you mean `plan`?
 
-    `permit x` is not a rule; write `allow|ask|deny` and then a tool, `tool(matcher)`, `fs.read(path)`, `fs.write(path)`, `net(url)` or `class:NAME`
+    `permit x` is not a rule; write `allow`, `ask`, `deny` or `delegate AUTHORITY` and then a tool, `tool(matcher)`, `fs.read(path)`, `fs.write(path)`, `net(url)` or `class:NAME`
      --> toolpost.yaml:4:5
       |
     4 |   - permit x

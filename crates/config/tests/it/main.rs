@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a check that panics has failed, which is what it is for")]
 
 mod a2e_host;
+mod authorities;
 mod commands;
 mod errors;
 mod file;

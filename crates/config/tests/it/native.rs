@@ -57,7 +57,7 @@ fn the_example_is_what_it_says() {
     let roots = [("/etc/toolpost/../lib", Access::Read), ("/etc/toolpost/../shared", Access::Write)];
     assert_eq!(config.roots, roots.map(|(path, access)| RootConfig { path: path.into(), access }));
     assert_eq!(config.network.private, ["http://127.0.0.1:8080/"]);
-    let [github, shop] = config.network.credentials.as_slice() else {
+    let [github, _, shop] = config.network.credentials.as_slice() else {
         panic!("{:?}", config.network.credentials);
     };
     let expected = CredentialConfig {

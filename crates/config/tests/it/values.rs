@@ -168,6 +168,7 @@ fn defaults_are_the_documented_ones() {
         },
         commands: Vec::new(),
         hooks: Vec::new(),
+        authorities: Vec::new(),
         environment: ChildVariables { home: None, variables: [].into() },
         tools: [].into(),
         policy_tools: [].into(),
@@ -224,17 +225,19 @@ fn what_is_written_is_what_is_used() {
         ("ask class:write", "toolpost.yaml:9"),
         ("allow shell(cargo {build,test,check} *)", "toolpost.yaml:10"),
         ("deny fs.read(**/.env*)", "toolpost.yaml:11"),
-        ("deny github.*", "toolpost.yaml:12"),
-        ("ask shell(git push --force *)", "toolpost.yaml:13"),
+        ("delegate opa shell(git push *)", "toolpost.yaml:12"),
+        ("delegate office-hours class:network", "toolpost.yaml:13"),
+        ("deny github.*", "toolpost.yaml:14"),
+        ("ask shell(git push --force *)", "toolpost.yaml:15"),
     ];
     assert_eq!(rules, expected.map(|(rule, place)| (rule.to_owned(), place)));
-    assert_eq!(config.rules[4].reason.as_deref(), Some("not this quarter"));
+    assert_eq!(config.rules[6].reason.as_deref(), Some("not this quarter"));
     assert_eq!(
-        config.rules[4].expires,
+        config.rules[6].expires,
         Some("2027-01-01T00:00:00Z".parse().unwrap()),
         "the day counts whole"
     );
-    let table = &config.rules[5];
+    let table = &config.rules[7];
     assert_eq!((table.id.as_deref(), table.principal.as_deref()), (Some("no-force-push"), Some("ci-*")));
     assert_eq!((table.remember, table.tests.matching.len()), (Remember::Never, 2));
     assert_eq!(table.tests.not_match, ["echo git push --force"]);

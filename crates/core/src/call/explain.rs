@@ -109,7 +109,8 @@ pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
 
 /// The story of the decision, where one was made.
 fn account(host: &Inner, call: &Call) -> Account {
-    let (Some(resolved), Some(effects), Some(_)) = (&call.resolved, &call.effects, &call.decision) else {
+    let (Some(resolved), Some(effects), Some(decision)) = (&call.resolved, &call.effects, &call.decision)
+    else {
         return Account::default();
     };
     host.engine(&call.session).account(&Facts {
@@ -118,6 +119,7 @@ fn account(host: &Inner, call: &Call) -> Account {
         effects,
         principal: call.session.principal(),
         opinions: &call.hooks.opinions,
+        delegated: &decision.delegated,
         at: crate::port::now(),
     })
 }

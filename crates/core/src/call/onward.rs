@@ -71,6 +71,7 @@ impl Onward {
             effects: &self.effects,
             principal,
             opinions: &[],
+            delegated: &[],
             at: crate::port::now(),
         });
         match decision.behavior {

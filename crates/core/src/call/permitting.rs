@@ -11,8 +11,9 @@ use toolpost_model::{
 use super::{
     Step, Way,
     covering::{CallHashes, changed_programs, hashes, is_covered, look_at_programs},
+    delegating::ask_authorities,
     lost_its_way,
-    prepare::{show, validate},
+    prepare::{accept, owes_acknowledgement, show, validate},
     waiting::{out_of_patience_for_answer, patiently},
 };
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
         credentials,
         hooks::{InputMutation, changed_fields},
         invocation::{Call, CancelReason, OnRecord, ParkedQuestion, Resolved, micros},
-        permission::Facts,
+        permission::{Facts, PolicyEngine},
         result::{self, Ending},
     },
     host::Inner,
@@ -71,30 +72,30 @@ pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
 }
 
 /// Allowed, denied or asked?
-pub(super) async fn decide(host: &Inner, call: &mut Call) -> Step {
+pub(super) async fn decide(host: &Inner, call: &mut Call, way: Way) -> Step {
     if let Some(resolved) = &call.resolved
         && let Some(preparing) = resolved.source.prepare_decision(resolved.entry.id())
         && let Err(ending) = patiently(host, call, preparing).await
     {
         return Step::End(ending);
     }
-    let (Some(effects), Some(resolved)) = (effects(call), &call.resolved) else {
-        return lost_its_way();
-    };
-    let facts = Facts {
-        declaration: resolved.entry.declaration(),
-        input: call.inputs.permission.as_ref(),
-        effects: &effects,
-        principal: call.session.principal(),
-        opinions: &call.hooks.opinions,
-        at: crate::port::now(),
-    };
-    let mut decision = host.engine(&call.session).decide(&facts);
+    let Some(effects) = effects(call) else { return lost_its_way() };
+    let engine = host.engine(&call.session);
+    let Some(facts) = facts(call, &effects) else { return lost_its_way() };
+    let mut decision = engine.decide(&facts);
+    if decision.reason.kind == ReasonType::Delegate {
+        // Boxed: few calls are delegated, and the others should not carry the room for it.
+        match Box::pin(decide_delegated(host, call, &*engine, &effects, decision, way)).await {
+            Ok(decided) => decision = decided,
+            Err(ending) => return Step::End(ending),
+        }
+    }
+    let Some(resolved) = &call.resolved else { return lost_its_way() };
     call.live.redactor().decision(&mut decision);
     // The mode was applied to the parent already, and a person who approved the parent need not be asked again. A rule that
     // denies the step still denies it, and a rule that asks about the step alone still asks.
     if let Some(parent) = call.parent.as_ref().filter(|_| call.is_step)
-        && (decision.reason.kind == ReasonType::Mode
+        && (matches!(decision.reason.kind, ReasonType::Mode | ReasonType::Classifier)
             || (decision.behavior == Behavior::Ask && parent.is_approved))
     {
         let text = format!("it is a step of the call {}, which was decided already", parent.id);
@@ -111,9 +112,42 @@ pub(super) async fn decide(host: &Inner, call: &mut Call) -> Step {
     step
 }
 
+/// What a decision on the call is made on now. `None`: it has not come that far.
+fn facts<'a>(call: &'a Call, effects: &'a Effects) -> Option<Facts<'a>> {
+    Some(Facts {
+        declaration: call.resolved.as_ref()?.entry.declaration(),
+        input: call.inputs.permission.as_ref(),
+        effects,
+        principal: call.session.principal(),
+        opinions: &call.hooks.opinions,
+        delegated: &[],
+        at: crate::port::now(),
+    })
+}
+
+/// Decides with the votes of the authorities that rules delegate to. No vote is taken over from an earlier decision on
+/// the same call: its facts may be others now. `unasked` is the decision without the votes.
+async fn decide_delegated(
+    host: &Inner,
+    call: &mut Call,
+    engine: &dyn PolicyEngine,
+    effects: &Effects,
+    unasked: Decision,
+    way: Way,
+) -> Result<Decision, Ending> {
+    // An authority may take its time, and whoever waits to hear that the call was taken must not wait for it.
+    if owes_acknowledgement(call, way) {
+        accept(host, call).await?;
+    }
+    let Some(facts) = facts(call, effects) else { return Ok(unasked) };
+    let delegations = engine.delegations(&facts);
+    let votes = ask_authorities(host, call, effects, unasked.mode, &delegations, way).await?;
+    Ok(engine.decide(&Facts { delegated: &votes, ..facts }))
+}
+
 /// The same for a call that was asked about in an earlier life.
-pub(super) async fn decide_resumed(host: &Inner, call: &mut Call) -> Step {
-    let step = decide(host, call).await;
+pub(super) async fn decide_resumed(host: &Inner, call: &mut Call, way: Way) -> Step {
+    let step = decide(host, call, way).await;
     still_asked(host, call).await.unwrap_or(step)
 }
 

@@ -86,6 +86,7 @@ fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
         effects: &effects,
         principal: call.session.principal(),
         opinions: &[],
+        delegated: &[],
         at: crate::port::now(),
     });
     let ending = result::policy_blocked(resolved.entry.label(), &decision);

@@ -1,11 +1,14 @@
 //! Layer 5: allowed, denied or asked, and by which rule. Decisions are pure functions of facts.
 //!
-//! Here is the port; the host's own engine lies in the folder. There `parts` takes a call apart, `hearing` hears the
+//! Here is the port; the host's own engine lies in the folder, and `delegate` is the port to authorities outside of the
+//! host. `parts` takes a call apart, `classifier` tells how a part got its class, `hearing` hears the
 //! rules on each part, `decision` writes down what follows, `account` tells the whole story to whoever asks, and
 //! `snapshot` finds the rules that could speak.
 
 mod account;
+mod classifier;
 mod decision;
+mod delegate;
 mod hearing;
 mod index;
 mod matcher;
@@ -28,11 +31,13 @@ use std::{
 use jiff::Timestamp;
 use serde::Serialize;
 use toolpost_model::{
-    Access, Behavior, Decision, DecisionReason, Declaration, EffectClass, Effects, PermissionInput,
-    Principal, Rule, RuleRef, ToolId, Vote,
+    Access, Behavior, Decision, DecisionReason, Declaration, DelegatedVote, EffectClass, Effects,
+    PermissionInput, Principal, Rule, RuleRef, ToolId, Vote,
 };
 
 pub use account::{Account, Change, ChangeKind, ConsideredRule, RuleVoice};
+pub(crate) use delegate::{Authorities, KnownAuthority};
+pub use delegate::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, Delegation};
 pub use places::Places;
 pub use policy::{Policy, PolicySpec, RuleProblem};
 
@@ -48,6 +53,9 @@ pub struct Facts<'a> {
     pub principal: &'a Principal,
     /// What hooks think of it. An opinion counts like a rule: it never beats a stricter one.
     pub opinions: &'a [Vote],
+    /// The votes of the authorities that rules delegate to, as far as they were asked. A rule whose authority was not
+    /// asked denies.
+    pub delegated: &'a [DelegatedVote],
     /// When: rules may have expired.
     pub at: Timestamp,
 }
@@ -56,6 +64,13 @@ pub struct Facts<'a> {
 pub trait PolicyEngine: Send + Sync + 'static {
     /// Facts in, decision out. No I/O, no clock.
     fn decide(&self, facts: &Facts<'_>) -> Decision;
+
+    /// The authorities that must be asked before the call is decided. Only looked up where
+    /// [`decide`](Self::decide) came to a decision of the kind [`Delegate`](toolpost_model::ReasonType::Delegate).
+    fn delegations(&self, facts: &Facts<'_>) -> Vec<Delegation> {
+        let _ = facts;
+        Vec::new()
+    }
 
     /// Whether every call of the tool would be denied, so that a surface need not show it. `class` is `None`
     /// when only the input tells it.

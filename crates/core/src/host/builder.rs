@@ -17,7 +17,7 @@ use crate::{
         approval::{Approvals, MemoryRules, Questions, RuleStore},
         credentials::{CredentialGrant, Credentials},
         hooks::Hook,
-        permission::{Policy, PolicyEngine},
+        permission::{Authorities, DecisionAuthority, Policy, PolicyEngine},
         scheduling::Scheduler,
         witness::{Witness, Witnesses},
     },
@@ -35,6 +35,7 @@ use crate::{
 pub struct HostBuilder {
     sources: Vec<Arc<dyn Source>>,
     policy: Arc<dyn PolicyEngine>,
+    authorities: Vec<Arc<dyn DecisionAuthority>>,
     hooks: Vec<Arc<dyn Hook>>,
     witnesses: Vec<Arc<dyn Witness>>,
     journal: Arc<dyn Journal>,
@@ -68,6 +69,7 @@ impl HostBuilder {
         Self {
             sources: Vec::new(),
             policy: Arc::new(Policy::default()),
+            authorities: Vec::new(),
             hooks: Vec::new(),
             witnesses: Vec::new(),
             journal: Arc::new(MemoryJournal::default()),
@@ -110,6 +112,13 @@ impl HostBuilder {
     #[must_use]
     pub fn policy(mut self, policy: impl PolicyEngine) -> Self {
         self.policy = Arc::new(policy);
+        self
+    }
+
+    /// Adds authorities that rules may delegate to. Of two with one name, the later one counts.
+    #[must_use]
+    pub fn authorities(mut self, authorities: impl IntoIterator<Item = Arc<dyn DecisionAuthority>>) -> Self {
+        self.authorities.extend(authorities);
         self
     }
 
@@ -221,6 +230,7 @@ impl HostBuilder {
         self.policy = Arc::new(policy);
         self.settings = Box::new(settings);
         self.hooks.clear();
+        self.authorities.clear();
         self.witnesses.clear();
         self.approvals = Approvals::Nobody;
         self.rules = Arc::new(MemoryRules::default());
@@ -251,7 +261,7 @@ impl HostBuilder {
             source_limits: self.sources.iter().map(limit_of).collect(),
             scheduler: Scheduler::new(self.limits.scheduler, self.limits.shares),
             sources: self.sources,
-            policy: PolicyHolder::new(self.policy, remembered),
+            policy: PolicyHolder::new(self.policy, remembered, Authorities::new(self.authorities)),
             approvals: self.approvals,
             questions: Questions::new(self.limits.approvals),
             rules: self.rules,

@@ -15,7 +15,7 @@ use crate::{
     catalog::CatalogNotice,
     flow::{
         approval::RememberedRule,
-        permission::{BareAllow, PolicyEngine},
+        permission::{Authorities, BareAllow, PolicyEngine},
     },
     session::Session,
 };
@@ -57,6 +57,8 @@ pub(crate) struct PolicyHolder {
     in_force: ArcSwap<InForce>,
     /// What the engine in force is made of. Held while one is made, so that two changes never lose one another.
     parts: Mutex<Parts>,
+    /// The authorities that rules may delegate to.
+    authorities: Authorities,
 }
 
 struct Parts {
@@ -78,10 +80,18 @@ impl Parts {
 }
 
 impl PolicyHolder {
-    pub(crate) fn new(own: Arc<dyn PolicyEngine>, remembered: Vec<RememberedRule>) -> Self {
+    pub(crate) fn new(
+        own: Arc<dyn PolicyEngine>,
+        remembered: Vec<RememberedRule>,
+        authorities: Authorities,
+    ) -> Self {
         let parts = Parts { own, remembered };
         let in_force = ArcSwap::from_pointee(InForce { generation: 0, engine: parts.engine() });
-        Self { in_force, parts: Mutex::new(parts) }
+        Self { in_force, parts: Mutex::new(parts), authorities }
+    }
+
+    pub(crate) fn authorities(&self) -> &Authorities {
+        &self.authorities
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {

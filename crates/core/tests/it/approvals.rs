@@ -71,6 +71,8 @@ impl PolicyEngine for Engine {
                 rule: strictest.map(RuleRef::from),
             },
             also_matched: Vec::new(),
+            classified: None,
+            delegated: Vec::new(),
             subject: None,
             opaque: Vec::new(),
             notes: Vec::new(),

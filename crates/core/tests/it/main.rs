@@ -10,6 +10,7 @@ mod batches;
 mod companions;
 mod consulting;
 mod credentials;
+mod delegating;
 mod discovery;
 mod evidence;
 mod explaining;

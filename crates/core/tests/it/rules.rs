@@ -5,7 +5,7 @@
 //! the number of the deciding rule, `mode`, `opaque`, `caution` or `approval`; and the call. `␤` is a new line.
 
 mod account;
-mod calls;
+pub(crate) mod calls;
 mod engine;
 mod properties;
 
@@ -84,7 +84,9 @@ fn decider(decision: &Decision) -> String {
             let place = &decision.reason.rule.as_ref().unwrap().place;
             place.strip_prefix("rule ").unwrap().to_owned()
         }
-        ReasonType::Mode => "mode".to_owned(),
+        // The class that the mode decided on is found in the arguments or declared.
+        ReasonType::Mode | ReasonType::Classifier => "mode".to_owned(),
+        ReasonType::Delegate => "delegate".to_owned(),
         ReasonType::SafetyCheck => "approval".to_owned(),
         ReasonType::Caution => "caution".to_owned(),
         ReasonType::Hook => "hook".to_owned(),

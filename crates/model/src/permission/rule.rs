@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Behavior, Principal, Selector, selector::matches_any};
+use super::{AuthorityName, Behavior, Principal, Selector, selector::matches_any};
 use crate::Declaration;
 
 /// Where a rule comes from. The order is that of standing: what is named first in an explanation. It never lets an
@@ -80,11 +80,14 @@ impl RuleTests {
     }
 }
 
-/// One rule an operator wrote: `allow write_file(src/**)`, `ask class:write`, `deny shell(rm *)`.
+/// One rule an operator wrote: `allow write_file(src/**)`, `ask class:write`, `deny shell(rm *)`,
+/// `delegate opa shell(git push *)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What it says.
+    /// What it says. Of a rule that delegates this is `Deny`: code that does not know the authority's vote denies.
     pub effect: Behavior,
+    /// The authority that it delegates the decision to.
+    pub delegate: Option<AuthorityName>,
     /// Of which calls.
     pub selector: Selector,
     /// Where it comes from.
@@ -110,10 +113,13 @@ pub struct Rule {
 pub enum RuleError {
     /// Not `effect selector`.
     #[error(
-        "`{0}` is not a rule; write `allow|ask|deny` and then a tool, `tool(matcher)`, `fs.read(path)`, \
+        "`{0}` is not a rule; write `allow`, `ask`, `deny` or `delegate AUTHORITY` and then a tool, `tool(matcher)`, `fs.read(path)`, \
          `fs.write(path)`, `net(url)` or `class:NAME`"
     )]
     Form(String),
+    /// Not the name of an authority.
+    #[error("`{0}` is not a name for an authority; write `delegate AUTHORITY` and then which calls")]
+    Authority(String),
     /// Not a class.
     #[error("`{0}` is not a class; the classes are read, write, network, execute, unknown")]
     Class(String),
@@ -131,10 +137,14 @@ pub enum RuleError {
 }
 
 impl Rule {
+    /// The word that a rule begins with which delegates.
+    pub const DELEGATE: &str = "delegate";
+
     /// A plain rule.
     pub fn new(effect: Behavior, selector: Selector, origin: RuleOrigin, place: impl Into<String>) -> Self {
         Self {
             effect,
+            delegate: None,
             selector,
             origin,
             place: place.into(),
@@ -149,12 +159,18 @@ impl Rule {
 
     /// Reads the one-line form.
     pub fn parse(line: &str, origin: RuleOrigin, place: impl Into<String>) -> Result<Self, RuleError> {
-        let (word, rest) =
-            line.trim().split_once(char::is_whitespace).ok_or_else(|| RuleError::Form(line.into()))?;
+        let form = || RuleError::Form(line.to_owned());
+        let (word, rest) = line.trim().split_once(char::is_whitespace).ok_or_else(form)?;
+        if word == Self::DELEGATE {
+            let (name, rest) = rest.trim_start().split_once(char::is_whitespace).ok_or_else(form)?;
+            let name = name.parse().map_err(|_| RuleError::Authority(name.to_owned()))?;
+            let rule = Self::new(Behavior::Deny, rest.trim().parse()?, origin, place);
+            return Ok(Self { delegate: Some(name), ..rule });
+        }
         let effect = [Behavior::Allow, Behavior::Ask, Behavior::Deny]
             .into_iter()
             .find(|effect| effect.as_str() == word)
-            .ok_or_else(|| RuleError::Form(line.to_owned()))?;
+            .ok_or_else(form)?;
         Ok(Self::new(effect, rest.trim().parse()?, origin, place))
     }
 }
@@ -186,7 +202,10 @@ impl Rule {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.effect.as_str(), self.selector)
+        match &self.delegate {
+            Some(authority) => write!(f, "{} {authority} {}", Self::DELEGATE, self.selector),
+            None => write!(f, "{} {}", self.effect.as_str(), self.selector),
+        }
     }
 }
 
@@ -228,6 +247,8 @@ mod tests {
             "deny mcp.pay.*[/amount > 100, /currency = \"EUR\"]",
             "allow shell(echo '(a)')",
             "deny *[/force]",
+            "delegate opa shell(git push *)",
+            "delegate team-policy class:network",
         ] {
             let rule =
                 Rule::parse(line, RuleOrigin::Cli, "").unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -241,6 +262,12 @@ mod tests {
             "",
             "allow",
             "permit x",
+            "delegate",
+            "delegate opa",
+            "delegate shell(git push *)",
+            "delegate o.p.a shell",
+            "delegate opa class:writes",
+            "delegate opa other shell",
             "allow class:writes",
             "allow a b",
             "allow ",

@@ -66,12 +66,12 @@ pub enum HooksError {
 /// The files that hooks are made of: whoever can write one of them says what the hook says, so tools ask before they
 /// change one.
 pub(super) fn files(config: &HostConfig) -> Vec<PathBuf> {
-    config.hooks.iter().flat_map(own_files).collect()
+    config.hooks.iter().flat_map(|hook| files_among(&hook.command)).collect()
 }
 
-/// The files among the words of a hook's command.
-fn own_files(hook: &HookConfig) -> impl Iterator<Item = PathBuf> + '_ {
-    let whole = hook.command.iter().map(Path::new).filter(|path| path.is_absolute() && path.is_file());
+/// The files among the words of a command.
+pub(super) fn files_among(command: &[String]) -> impl Iterator<Item = PathBuf> + '_ {
+    let whole = command.iter().map(Path::new).filter(|path| path.is_absolute() && path.is_file());
     whole.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()))
 }
 
@@ -129,7 +129,7 @@ fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, H
         time_limit: hook.timeout,
         profile: hook.profile,
         writable: writable.collect::<Result<_, _>>()?,
-        readable: own_files(hook).collect(),
+        readable: files_among(&hook.command).collect(),
         environment: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
     })
 }

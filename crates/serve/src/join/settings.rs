@@ -69,6 +69,7 @@ impl StartSettings {
             code,
             commands,
             hooks,
+            authorities,
             environment,
             tools,
             policy_tools,
@@ -93,7 +94,9 @@ impl StartSettings {
         let rules: Vec<_> = rules.iter().cloned().map(unplaced).collect();
         let named = sandbox.environment.iter();
         let named = named.chain(commands.iter().flat_map(|command| &command.environment));
-        let named: BTreeSet<&String> = named.chain(hooks.iter().flat_map(|hook| &hook.environment)).collect();
+        let named = named.chain(hooks.iter().flat_map(|hook| &hook.environment));
+        let of_authorities = authorities.iter().flat_map(|authority| authority.environment());
+        let named: BTreeSet<&String> = named.chain(of_authorities).collect();
         let variables: Vec<_> = named.iter().map(|name| environment.variables.get(*name)).collect();
         let texts: Vec<String> = mcp.texts().flat_map(|text| text.pieces()).map(piece).collect();
         let sections = [
@@ -107,6 +110,7 @@ impl StartSettings {
             ("code", digest(code)),
             ("commands", digest(commands)),
             ("hooks", digest(hooks)),
+            ("authorities", digest(authorities)),
             ("environment", digest(&variables)),
             ("tools", digest(&(tools, policy_tools, restricted_tools))),
             ("sources", digest(&(sources, &self.own_parts))),

@@ -15,6 +15,7 @@ use toolpost_store::{DataDir, DataDirError, JournalReader};
 
 use super::tools;
 use crate::{
+    authorities,
     cli::{ModuleArgs, PlaceArgs, PolicyArgs},
     environment,
     exit::Exit,
@@ -131,6 +132,8 @@ async fn examine(settings: &Settings) -> Vec<Finding> {
     findings.push(journal(settings));
     findings.push(sandbox(settings));
     findings.extend(settings.config.hooks.iter().map(hook));
+    let authorities = settings.config.authorities.iter();
+    findings.extend(authorities.map(|one| Finding::good("authority", authorities::described(one))));
     findings.extend(match answer {
         Ok(Some((client, _))) => {
             let mut host = Reached::Running(client);

@@ -21,6 +21,7 @@ use startup::StartupSettings;
 
 use crate::{
     approving::prompt,
+    authorities,
     cli::{FaceArgs, PlaceArgs, PolicyArgs, StdioProtocol},
     environment,
     exit::{Exit, UsageError},
@@ -186,6 +187,9 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
     );
     for hook in &settings.config.hooks {
         line("hook", hooks::described(hook));
+    }
+    for authority in &settings.config.authorities {
+        line("authority", authorities::described(authority));
     }
     line("tools", tools(server.host()).await);
     for text in plugins(server, &settings.config) {

@@ -24,10 +24,18 @@ fn shown_to_children(
 ) -> ChildVariables {
     let of_commands = config.commands.iter().flat_map(|command| &command.environment);
     let of_hooks = config.hooks.iter().flat_map(|hook| &hook.environment);
+    let of_authorities = config.authorities.iter().flat_map(|authority| authority.environment());
     // Modules get what they are passed, and whatever fetches them what it needs for that; nobody else does.
     let of_modules = config.amplifier.pass.iter().chain(&config.amplifier.fetch_pass);
     let of_servers = config.mcp.servers.iter().flat_map(|server| &server.pass);
-    let named = config.sandbox.environment.iter().chain(of_commands).chain(of_hooks).chain(of_modules);
+    let named = config
+        .sandbox
+        .environment
+        .iter()
+        .chain(of_commands)
+        .chain(of_hooks)
+        .chain(of_authorities)
+        .chain(of_modules);
     let named = named.chain(of_servers);
     let named: Vec<&str> = named.map(String::as_str).collect();
     let shown = |name: &str| {

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use toolpost_config::CredentialConfig;
+use toolpost_config::{AuthorityReachConfig, CredentialConfig, HostConfig};
 use toolpost_core::{RememberedRule, RuleStore, RuleStoreError};
 use toolpost_model::{InvocationId, Secret};
 use toolpost_store::{DataDir, JournalReader, RulesFile};
@@ -42,9 +42,20 @@ impl RuleStore for RulesToLookAt {
     }
 }
 
-/// Values that stand for credentials in a host that never sends one. Whether a call may have a credential is decided by its
-/// name, so the real value need not be read.
-pub(crate) fn placeholders(credentials: &[CredentialConfig]) -> Vec<(String, Secret)> {
-    let placeholder = |_: &CredentialConfig| Secret::new(InvocationId::new().to_string());
-    credentials.iter().map(|credential| (credential.name.clone(), placeholder(credential))).collect()
+/// The credentials of a host that calls no tool. Whether a call may have a credential is decided by its name, so a
+/// placeholder stands for the value. Only an authority is really asked, so the value that it is sent is looked up.
+pub(crate) fn credentials_to_look_at(config: &HostConfig) -> Vec<(String, Secret)> {
+    let is_sent = |credential: &CredentialConfig| {
+        config.authorities.iter().any(|authority| match &authority.reach {
+            AuthorityReachConfig::Endpoint { credential: Some(name), .. } => *name == credential.name,
+            AuthorityReachConfig::Endpoint { credential: None, .. }
+            | AuthorityReachConfig::Program { .. } => false,
+        })
+    };
+    let value = |credential: &CredentialConfig| {
+        let looked_up = || super::credentials(std::slice::from_ref(credential)).ok()?.pop();
+        let found = is_sent(credential).then(looked_up).flatten();
+        found.unwrap_or_else(|| (credential.name.clone(), Secret::new(InvocationId::new().to_string())))
+    };
+    config.network.credentials.iter().map(value).collect()
 }

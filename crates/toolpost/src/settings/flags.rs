@@ -6,7 +6,7 @@ use toolpost_config::{
     A2eSection, AmplifierSection, ConfigFile, IncludeEntry, Layer, NetworkSection, RootAccess, RootEntry,
     RuleEntry, SandboxSection, Several, Standing,
 };
-use toolpost_model::RuleOrigin;
+use toolpost_model::{Rule, RuleOrigin};
 
 use crate::{
     cli::{ConfineArgs, PolicyArgs},
@@ -15,7 +15,12 @@ use crate::{
 
 /// What the flags say.
 pub(super) fn flags(policy: &PolicyArgs) -> anyhow::Result<Layer> {
-    let rules = [("allow", &policy.allow), ("ask", &policy.ask), ("deny", &policy.deny)];
+    let rules = [
+        ("allow", &policy.allow),
+        ("ask", &policy.ask),
+        ("deny", &policy.deny),
+        (Rule::DELEGATE, &policy.delegate),
+    ];
     let lines = rules.iter().flat_map(|(word, tools)| tools.iter().map(move |tool| format!("{word} {tool}")));
     let plans = policy.modules.mount_plan.iter().cloned().map(IncludeEntry::Plan);
     let servers = policy.modules.mcp_config.iter().cloned().map(IncludeEntry::Mcp);

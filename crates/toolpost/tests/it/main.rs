@@ -20,6 +20,7 @@ mod ai_sdk;
 mod amplifier;
 mod approvals;
 mod artifacts;
+mod authorities;
 mod calls;
 mod commands;
 mod configuration;

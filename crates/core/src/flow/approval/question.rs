@@ -77,6 +77,7 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Op
         effects,
         principal: call.session.principal(),
         opinions: &call.hooks.opinions,
+        delegated: &decision.delegated,
         at: terms.asked_at,
     };
     let redactor = call.live.redactor();
@@ -160,6 +161,8 @@ fn make_visible(decision: &mut Decision) {
         .chain(&mut decision.opaque)
         .chain(&mut decision.notes)
         .chain(&mut decision.operator_hint)
+        .chain(decision.classified.as_mut().map(|finding| &mut finding.found))
+        .chain(decision.delegated.iter_mut().flat_map(|vote| vote.reason.iter_mut().chain(&mut vote.fault)))
         .chain(of_rules);
     for text in texts {
         if let std::borrow::Cow::Owned(written) = visible_line(text) {
@@ -180,6 +183,8 @@ fn without_words(decision: &Decision) -> Decision {
         subject: None,
         opaque: Vec::new(),
         notes: Vec::new(),
+        classified: None,
+        delegated: Vec::new(),
         operator_hint: None,
     }
 }

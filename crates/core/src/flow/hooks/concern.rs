@@ -65,12 +65,18 @@ fn is_caught(policy: &Policy, call: &HookCall<'_>) -> bool {
         effects: &effects,
         principal: call.principal,
         opinions: &[],
+        delegated: &[],
         at: crate::port::now(),
     });
     match decision.reason.kind {
         ReasonType::Rule | ReasonType::Opaque => true,
         // The tool asks about every call, which says nothing of this one.
         ReasonType::SafetyCheck => !decision.opaque.is_empty(),
-        ReasonType::Mode | ReasonType::Caution | ReasonType::Hook | ReasonType::Approval => false,
+        ReasonType::Mode
+        | ReasonType::Classifier
+        | ReasonType::Caution
+        | ReasonType::Hook
+        | ReasonType::Delegate
+        | ReasonType::Approval => false,
     }
 }

@@ -8,7 +8,7 @@ use toolpost_model::{Access, Behavior, EffectClass, Rule, RuleRef, Selector};
 
 use super::{
     Facts, PartDecision, decision,
-    hearing::{Ground, Hearing, Silence, Verdict},
+    hearing::{Hearing, Silence, Verdict},
     parts::{Part, Parts, Subject},
     policy::Policy,
 };
@@ -72,15 +72,8 @@ pub(super) fn of(policy: &Policy, facts: &Facts<'_>) -> Account {
     let parts = Parts::of(facts, &policy.places);
     let hearing = Hearing::open(policy, facts, &parts);
     let verdict = hearing.judge();
-    let told = verdict.of_parts.iter().zip(&parts.all);
-    let told = told.map(|(judgement, part)| PartDecision {
-        subject: part.text(),
-        class: part.class,
-        behavior: judgement.behavior,
-        reason: judgement.reason(policy, part.class),
-    });
     let mut account = Account {
-        parts: told.collect(),
+        parts: decision::of_parts(policy, facts, &parts, &verdict),
         changes: changes::of(policy, &hearing, &verdict),
         ..Account::default()
     };
@@ -93,11 +86,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts<'_>) -> Account {
 /// Every rule whose subject is this tool, its class or something the call touches.
 fn considered(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Vec<ConsideredRule> {
     let behavior = decision::behavior(policy, verdict);
-    let deciding = match &verdict.decided.ground {
-        Ground::Rule(heard) => Some(heard.rule),
-        Ground::Opaque { guard, .. } => Some(*guard),
-        Ground::Said(_) | Ground::Mode => None,
-    };
+    let deciding = verdict.decided.rule();
     let spoken = spoken(hearing);
     let decides = |rule: &Rule| deciding.is_some_and(|one| std::ptr::eq(one, rule));
     let of = |rule: &Rule| spoken.iter().find(|(one, _)| std::ptr::eq(*one, rule)).map(|(_, of)| of);
@@ -107,14 +96,15 @@ fn considered(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> 
         if heard.is_none() && !decides(rule) && !is_about(rule, hearing) {
             continue;
         }
+        let effect = hearing.effect_of(rule);
         let (voice, why) = match heard {
             _ if decides(rule) => (RuleVoice::Decided, None),
-            Some(_) if rule.effect == verdict.decided.behavior => (RuleVoice::Agreed, None),
-            Some(_) => (RuleVoice::Overruled, Some(overruled(rule, behavior))),
+            Some(_) if effect == verdict.decided.behavior => (RuleVoice::Agreed, None),
+            Some(_) => (RuleVoice::Overruled, Some(overruled(effect, behavior))),
             None => (RuleVoice::Silent, Some(silent(rule, hearing).to_owned())),
         };
         let of = heard.cloned().unwrap_or_default();
-        told.push(ConsideredRule { rule: RuleRef::from(rule), effect: rule.effect, voice, why, of });
+        told.push(ConsideredRule { rule: RuleRef::from(rule), effect, voice, why, of });
     }
     // Stable: rules of one voice stay in the order they were written.
     told.sort_by_key(|one| one.voice);
@@ -180,8 +170,8 @@ fn silent(rule: &Rule, hearing: &Hearing<'_>) -> &'static str {
     }
 }
 
-fn overruled(rule: &Rule, behavior: Behavior) -> String {
-    match (rule.effect, behavior) {
+fn overruled(effect: Behavior, behavior: Behavior) -> String {
+    match (effect, behavior) {
         (Behavior::Allow, Behavior::Deny) => "a denial outweighs it".to_owned(),
         (Behavior::Allow, _) => "that somebody must be asked outweighs it".to_owned(),
         (Behavior::Ask, Behavior::Deny) => "a denial outweighs it".to_owned(),

@@ -3,7 +3,9 @@
 use toolpost_model::{Behavior, Decision, DecisionReason, Mode, ReasonType, RuleRef};
 
 use super::{
+    Facts, PartDecision, classifier,
     hearing::{Ground, Hearing, Verdict},
+    parts::Parts,
     policy::Policy,
     suggest,
 };
@@ -12,17 +14,14 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
     let facts = hearing.facts;
     let part = verdict.decided.part.map(|place| &hearing.parts.all[place]);
     let class = part.map_or(facts.effects.class, |part| part.class);
-    let mut reason = verdict.decided.reason(policy, class);
+    let classified = part.and_then(|part| classifier::finding(facts, part));
+    let mut reason = verdict.decided.reason(policy, class, classified.as_ref());
     let operator_hint = hint(policy, hearing, verdict, &reason);
     let behavior = behavior(policy, verdict);
     if behavior != verdict.decided.behavior {
         reason.text.push_str("; mode `never-ask` denies what would be asked");
     }
-    let deciding = match &verdict.decided.ground {
-        Ground::Rule(heard) => Some(heard.rule),
-        Ground::Opaque { guard, .. } => Some(*guard),
-        Ground::Said(_) | Ground::Mode => None,
-    };
+    let deciding = verdict.decided.rule();
     let others = verdict.matched.iter().filter(|rule| deciding.is_none_or(|one| !std::ptr::eq(one, **rule)));
     Decision {
         behavior,
@@ -32,9 +31,30 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
         subject: part.and_then(super::parts::Part::text),
         opaque: hearing.parts.opaque.clone(),
         notes: policy.notes.to_vec(),
+        classified,
+        delegated: facts.delegated.to_vec(),
         operator_hint,
         reason,
     }
+}
+
+/// The judgements of the parts, as they are told.
+pub(super) fn of_parts(
+    policy: &Policy,
+    facts: &Facts<'_>,
+    parts: &Parts,
+    verdict: &Verdict<'_>,
+) -> Vec<PartDecision> {
+    let told = verdict.of_parts.iter().zip(&parts.all).map(|(judgement, part)| {
+        let classified = classifier::finding(facts, part);
+        PartDecision {
+            subject: part.text(),
+            class: part.class,
+            behavior: judgement.behavior,
+            reason: judgement.reason(policy, part.class, classified.as_ref()),
+        }
+    });
+    told.collect()
 }
 
 /// What follows from a verdict in the policy's mode.
@@ -62,7 +82,10 @@ fn hint(
             "write the call so that it can be told beforehand what it does, or change the rule `{}` in {}",
             rule.rule, rule.place
         )),
-        (ReasonType::Mode, _) => Some(start_with(policy, hearing, verdict)),
+        (ReasonType::Delegate, Some(rule)) => {
+            Some(format!("the rule `{}` in {} delegates this decision", rule.rule, rule.place))
+        }
+        (ReasonType::Mode | ReasonType::Classifier, _) => Some(start_with(policy, hearing, verdict)),
         (ReasonType::Caution, _) if hearing.facts.effects.caution.is_none() => {
             let flags = suggest::flags(policy, hearing, verdict)?;
             Some(format!("start the host with `{flags}` if this file may be changed unasked"))
@@ -76,7 +99,14 @@ fn hint(
             let key = hearing.facts.declaration.tool_id.setting_key("approval_required");
             Some(format!("set `{key}: false` in the configuration"))
         }
-        (ReasonType::Hook | ReasonType::Approval | ReasonType::Rule | ReasonType::Opaque, _) => None,
+        (
+            ReasonType::Hook
+            | ReasonType::Approval
+            | ReasonType::Rule
+            | ReasonType::Delegate
+            | ReasonType::Opaque,
+            _,
+        ) => None,
     }
 }
 

@@ -1,13 +1,17 @@
 //! Hearing the rules on each part of a call: who votes, and what follows from the votes.
 
+mod delegated;
+mod judgement;
 mod line;
 
 use std::sync::Arc;
 
 use toolpost_model::{
     Access, ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, Mode, PathCaution, ReasonType,
-    Remember, Rule, RuleOrigin, RuleRef, Selector,
+    Remember, Rule, RuleOrigin, Selector,
 };
+
+pub(super) use judgement::{Ground, Judgement, Verdict};
 
 use super::{
     Facts,
@@ -52,37 +56,6 @@ pub(super) enum Silence {
     Expired,
     /// Its conditions do not hold for these arguments.
     Condition,
-}
-
-/// What became of one part, or of the call as such.
-pub(super) struct Judgement<'a> {
-    pub(super) behavior: Behavior,
-    pub(super) ground: Ground<'a>,
-    /// The part's place among the parts; `None`: it is about the call as such.
-    pub(super) part: Option<usize>,
-}
-
-/// What a judgement stands on. The order is that in which grounds of one strictness are named.
-pub(super) enum Ground<'a> {
-    Rule(Heard<'a>),
-    /// A hook's opinion or a fact about the tool or the call.
-    Said(DecisionReason),
-    /// Nobody can tell what it is, and this rule might speak of it.
-    Opaque {
-        why: String,
-        guard: &'a Rule,
-    },
-    Mode,
-}
-
-/// Everything that was heard.
-pub(super) struct Verdict<'a> {
-    /// The strictest of all, of equals the first by standing.
-    pub(super) decided: Judgement<'a>,
-    /// The judgements of the parts, in their order.
-    pub(super) of_parts: Vec<Judgement<'a>>,
-    /// Every rule that spoke, in the order of the list.
-    pub(super) matched: Vec<&'a Rule>,
 }
 
 impl<'a> Hearing<'a> {
@@ -221,8 +194,13 @@ impl<'a> Hearing<'a> {
     }
 
     fn outcome(&self, part: &Part, votes: &Votes<'a>) -> (Behavior, Ground<'a>) {
-        if let Some(rule) = first(votes.all().filter(|heard| heard.rule.effect == Behavior::Deny)) {
+        let denies = |heard: &Heard<'a>| heard.rule.effect == Behavior::Deny && heard.rule.delegate.is_none();
+        if let Some(rule) = first(votes.all().filter(denies)) {
             return (Behavior::Deny, Ground::Rule(rule));
+        }
+        let delegated = self.delegated(part, votes);
+        if let Some((Behavior::Deny, ground)) = delegated {
+            return (Behavior::Deny, ground);
         }
         // An allow that is no pattern covers what nobody can read, too.
         let allows = votes.bare.iter().chain(votes.exact.iter().filter(|_| part.opaque.is_none()));
@@ -237,11 +215,15 @@ impl<'a> Hearing<'a> {
         if let Some(rule) = first(votes.all().filter(unanswered)) {
             return (Behavior::Ask, Ground::Rule(rule));
         }
+        if let Some((Behavior::Ask, ground)) = delegated {
+            return (Behavior::Ask, ground);
+        }
         let hook = self.facts.opinions.iter().find(|opinion| opinion.behavior == Behavior::Allow);
-        let (behavior, ground) = match (first(allows.iter().copied()), hook) {
-            (Some(rule), _) => (Behavior::Allow, Ground::Rule(rule)),
-            (None, Some(opinion)) => (Behavior::Allow, Ground::Said(opinion.reason.clone())),
-            (None, None) => {
+        let (behavior, ground) = match (first(allows.iter().copied()), delegated, hook) {
+            (Some(rule), _, _) => (Behavior::Allow, Ground::Rule(rule)),
+            (None, Some(allowed), _) => allowed,
+            (None, None, Some(opinion)) => (Behavior::Allow, Ground::Said(opinion.reason.clone())),
+            (None, None, None) => {
                 (self.policy.mode.behavior(part.class, self.facts.effects.confined), Ground::Mode)
             }
         };
@@ -410,56 +392,6 @@ struct Votes<'a> {
 impl<'a> Votes<'a> {
     fn all(&self) -> impl Iterator<Item = Heard<'a>> {
         self.bare.iter().chain(&self.exact).copied()
-    }
-}
-
-impl<'a> Judgement<'a> {
-    fn outranks(&self, other: &Self) -> bool {
-        let standing = |one: &Self| match &one.ground {
-            Ground::Rule(heard) => (0, Some(heard.standing())),
-            Ground::Said(_) => (1, None),
-            Ground::Opaque { .. } => (2, None),
-            Ground::Mode => (3, None),
-        };
-        self.behavior > other.behavior
-            || (self.behavior == other.behavior && standing(self) < standing(other))
-    }
-
-    fn again(&self) -> Self {
-        let ground = match &self.ground {
-            Ground::Rule(heard) => Ground::Rule(*heard),
-            Ground::Said(reason) => Ground::Said(reason.clone()),
-            Ground::Opaque { why, guard } => Ground::Opaque { why: why.clone(), guard },
-            Ground::Mode => Ground::Mode,
-        };
-        Self { behavior: self.behavior, ground, part: self.part }
-    }
-
-    /// The ground in a sentence, in a mode and for a class.
-    pub(super) fn reason(&self, policy: &Policy, class: EffectClass) -> DecisionReason {
-        let told = |rule: &Rule| format!("the rule `{rule}` ({})", rule.place);
-        match &self.ground {
-            Ground::Rule(Heard { rule, .. }) => DecisionReason {
-                kind: ReasonType::Rule,
-                text: rule.reason.clone().unwrap_or_else(|| told(rule)),
-                rule: Some(RuleRef::from(*rule)),
-            },
-            Ground::Said(reason) => reason.clone(),
-            Ground::Opaque { why, guard } => DecisionReason {
-                kind: ReasonType::Opaque,
-                text: format!("{why}, and {} might speak of it", told(guard)),
-                rule: Some(RuleRef::from(*guard)),
-            },
-            Ground::Mode => {
-                let mode = policy.mode;
-                let text = match self.behavior {
-                    Behavior::Allow => format!("mode `{mode}` runs calls of class `{class}`"),
-                    Behavior::Ask => format!("mode `{mode}` asks about calls of class `{class}`"),
-                    Behavior::Deny => format!("mode `{mode}` denies calls of class `{class}`"),
-                };
-                DecisionReason { kind: ReasonType::Mode, text, rule: None }
-            }
-        }
     }
 }
 

@@ -486,7 +486,7 @@ fn kind_of(access: Access) -> ArgumentKind {
     }
 }
 
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let mut shown: String =
         text.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN_CHARS).is_some() {

@@ -14,11 +14,11 @@ use toolpost_model::{
 };
 
 use super::{
-    Account, BareAllow, Facts, PartDecision, PolicyEngine, account, decision,
+    Account, BareAllow, Delegation, Facts, PartDecision, PolicyEngine, account, decision,
     hearing::{Hearing, is_an_answer},
     parts::Parts,
     places::{Places, PlainPath},
-    snapshot::{CompiledRule, Snapshot},
+    snapshot::{CompiledRule, Snapshot, may_allow},
     suggest,
 };
 use crate::catalog::interface::{exact_patterns, unmeant};
@@ -147,6 +147,11 @@ impl PolicyEngine for Policy {
         decision::write(self, &hearing, &hearing.judge())
     }
 
+    fn delegations(&self, facts: &Facts<'_>) -> Vec<Delegation> {
+        let parts = Parts::of(facts, &self.places);
+        Hearing::open(self, facts, &parts).delegations()
+    }
+
     fn denies_outright(&self, declaration: &Declaration, class: Option<EffectClass>) -> bool {
         // Nobody has called yet, so only rules that hold for everybody and for ever count.
         let for_all = |rule: &Rule| rule.principal.is_none() && rule.expires.is_none();
@@ -160,12 +165,12 @@ impl PolicyEngine for Policy {
             let of_class = class.map_or(&[][..], |class| layer.of_class(class));
             for &place in tool.whole.iter().chain(of_class) {
                 let rule = &layer.get(place).rule;
-                if for_all(rule) && unconditional(rule) {
+                // The vote of an authority is known only once it is asked about a call.
+                if for_all(rule) && unconditional(rule) && rule.delegate.is_none() {
                     strictest = strictest.max(Some(rule.effect));
                 }
             }
-            let may =
-                |list: &[u32]| list.iter().any(|&place| layer.get(place).rule.effect == Behavior::Allow);
+            let may = |list: &[u32]| list.iter().any(|&place| may_allow(&layer.get(place).rule));
             let by_path = layer.reads.allows || layer.writes.allows || layer.reaches.allows;
             let allows = tool.allows || may(of_class) || by_path;
             could_allow |= allows;
@@ -253,14 +258,7 @@ impl PolicyEngine for Policy {
     fn parts(&self, facts: &Facts<'_>) -> Vec<PartDecision> {
         let parts = Parts::of(facts, &self.places);
         let verdict = Hearing::open(self, facts, &parts).judge();
-        let told = verdict.of_parts.iter().zip(&parts.all);
-        let told = told.map(|(judgement, part)| PartDecision {
-            subject: part.text(),
-            class: part.class,
-            behavior: judgement.behavior,
-            reason: judgement.reason(self, part.class),
-        });
-        told.collect()
+        decision::of_parts(self, facts, &parts, &verdict)
     }
 
     fn account(&self, facts: &Facts<'_>) -> Account {

@@ -92,9 +92,9 @@ impl Snapshot {
                 self.named.entry(tools.as_str().into()).or_default().push(place);
             }
             (Selector::Class(class), _) => self.classes.entry(*class).or_default().push(place),
-            (Selector::Reads(_), Some(matcher)) => self.reads.add(place, compiled.rule.effect, matcher),
-            (Selector::Writes(_), Some(matcher)) => self.writes.add(place, compiled.rule.effect, matcher),
-            (Selector::Reaches(_), Some(matcher)) => self.reaches.add(place, compiled.rule.effect, matcher),
+            (Selector::Reads(_), Some(matcher)) => self.reads.add(place, &compiled.rule, matcher),
+            (Selector::Writes(_), Some(matcher)) => self.writes.add(place, &compiled.rule, matcher),
+            (Selector::Reaches(_), Some(matcher)) => self.reaches.add(place, &compiled.rule, matcher),
             (Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_), None) => {}
         }
         self.rules.push(compiled);
@@ -153,7 +153,7 @@ impl Snapshot {
         };
         for place in found {
             let CompiledRule { rule, matcher } = self.get(place);
-            rules.allows |= rule.effect == Behavior::Allow;
+            rules.allows |= may_allow(rule);
             match matcher {
                 None => rules.whole.push(place),
                 Some(matcher) => {
@@ -169,13 +169,19 @@ impl Snapshot {
 }
 
 impl PathRules {
-    fn add(&mut self, place: Place, effect: Behavior, matcher: &Matcher) {
+    fn add(&mut self, place: Place, rule: &Rule, matcher: &Matcher) {
         self.index.add(place, matcher);
-        match effect {
-            Behavior::Allow => self.allows = true,
+        self.allows |= may_allow(rule);
+        match rule.effect {
+            Behavior::Allow => {}
             Behavior::Ask | Behavior::Deny => self.guards.push(place),
         }
     }
+}
+
+/// Whether a rule can allow a call: itself, or by the vote of its authority.
+pub(super) fn may_allow(rule: &Rule) -> bool {
+    rule.effect == Behavior::Allow || rule.delegate.is_some()
 }
 
 fn compiled(rule: Rule, places: &Places) -> Result<CompiledRule, RuleProblem> {

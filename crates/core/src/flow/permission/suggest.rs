@@ -23,7 +23,8 @@ pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
     let about_the_call = match &verdict.decided.ground {
         // A rule that names the path answers this one.
         Ground::Said(reason) => reason.kind != ReasonType::Caution || facts.effects.caution.is_some(),
-        Ground::Opaque { .. } => true,
+        // The authority votes on each call anew, so no remembered rule answers it.
+        Ground::Opaque { .. } | Ground::Delegated { .. } => true,
         Ground::Rule(_) | Ground::Mode => false,
     };
     if verdict.decided.behavior == Behavior::Allow

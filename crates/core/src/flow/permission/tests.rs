@@ -29,6 +29,7 @@ fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
         effects: &effects,
         principal: &principal,
         opinions: &[],
+        delegated: &[],
         at: Timestamp::UNIX_EPOCH,
     };
     let decision = policy.decide(&facts);
@@ -75,6 +76,7 @@ fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_i
         effects: &effects,
         principal: &principal,
         opinions: &[],
+        delegated: &[],
         at: Timestamp::UNIX_EPOCH,
     };
     for (mode, rule, expected) in [
@@ -100,6 +102,7 @@ fn a_tool_that_wants_a_person_asks_in_every_mode() {
         effects: &effects,
         principal: &principal,
         opinions: &[],
+        delegated: &[],
         at: Timestamp::UNIX_EPOCH,
     };
     let policy = policy(Mode::Bypass, Vec::new());

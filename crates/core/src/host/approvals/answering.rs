@@ -223,6 +223,8 @@ impl Inner {
             effects: &effects,
             principal: &request.principal,
             opinions: &deciding.about().opinions,
+            // No authority has seen the changed arguments.
+            delegated: &[],
             at: crate::port::now(),
         };
         let offered =

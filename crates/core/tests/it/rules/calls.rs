@@ -23,6 +23,7 @@ impl MadeCall {
             effects: &self.effects,
             principal,
             opinions: &[],
+            delegated: &[],
             at: Timestamp::UNIX_EPOCH,
         }
     }

@@ -2,8 +2,10 @@
 //! commands never helps, and what is suggested really allows.
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use toolpost_core::{Policy, PolicyEngine, PolicySpec};
-use toolpost_model::{Behavior, Decision, Mode, Principal, ReasonType, Rule, RuleOrigin, SandboxProfile};
+use toolpost_core::{Facts, Policy, PolicyEngine, PolicySpec};
+use toolpost_model::{
+    Behavior, Decision, DelegatedVote, Mode, Principal, ReasonType, Rule, RuleOrigin, SandboxProfile,
+};
 
 use super::{calls::MadeCall, places};
 
@@ -222,7 +224,7 @@ proptest! {
         let facts = call.facts(&principal);
         let decision = policy.decide(&facts);
         let suggested = policy.suggestions(&facts);
-        let asks_for_more = matches!(decision.reason.kind, ReasonType::Mode | ReasonType::Rule);
+        let asks_for_more = matches!(decision.reason.kind, ReasonType::Mode | ReasonType::Classifier | ReasonType::Rule);
         prop_assert!(suggested.is_empty() || (decision.behavior > Behavior::Allow && asks_for_more));
         prop_assert!(suggested.is_empty() || !by_rule(&decision, Behavior::Deny) || mode == Mode::NeverAsk);
         prop_assert!(suggested.is_empty() || decision.opaque.is_empty());
@@ -263,5 +265,47 @@ proptest! {
         let crowd: Vec<Rule> = others.filter(|rule| before.opaque.is_empty() || rule.effect == Behavior::Allow).collect();
         let after = decide(&policy(mode, &[rules, crowd].concat()), &call);
         prop_assert_eq!((before.behavior, before.reason), (after.behavior, after.reason));
+    }
+
+    #[test]
+    fn the_vote_of_an_authority_never_loosens_what_another_rule_asks_or_denies(
+        mode in any_mode(), rules in vec(any_rule(), 0..8), call in any_call(), confined in any_confines(),
+        selector in select(SELECTORS), vote in select(vec![Behavior::Allow, Behavior::Ask, Behavior::Deny]),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let call = MadeCall::read(&call, confined);
+        let principal = Principal::agent("agent");
+        let before = decide(&policy(mode, &rules), &call);
+        let delegating = Rule::parse(&format!("delegate bureau {selector}"), RuleOrigin::Cli, "test").unwrap();
+        let answered = DelegatedVote {
+            authority: "bureau".parse().unwrap(),
+            kind: None,
+            behavior: vote,
+            reason: None,
+            fault: None,
+            rule: (&delegating).into(),
+            cached: false,
+            at_us: 0,
+            duration_us: 0,
+        };
+        let mut with_it = rules.clone();
+        with_it.insert(at.index(rules.len() + 1), delegating);
+        let policy = policy(mode, &with_it);
+        let votes = [answered];
+        let after = policy.decide(&Facts { delegated: &votes, ..call.facts(&principal) });
+        // The mode alone gives way to a vote; never-ask denies what a rule only asks about.
+        let stands = matches!(before.reason.kind, ReasonType::Rule | ReasonType::Caution | ReasonType::SafetyCheck | ReasonType::Opaque);
+        if stands {
+            prop_assert!(after.behavior >= before.behavior, "{before:?}\n{after:?}");
+        }
+        // A vote that was not given denies, and a vote counts for at least what it says.
+        let unasked = policy.decide(&call.facts(&principal));
+        prop_assert!(unasked.behavior >= after.behavior, "{unasked:?}\n{after:?}");
+        if !policy.delegations(&call.facts(&principal)).is_empty() {
+            prop_assert!(after.behavior >= vote, "{after:?}");
+            prop_assert_eq!(unasked.behavior, Behavior::Deny);
+        } else {
+            prop_assert!(after.behavior >= before.behavior, "{before:?}\n{after:?}");
+        }
     }
 }

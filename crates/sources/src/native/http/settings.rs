@@ -88,7 +88,7 @@ pub struct Credential {
 /// The header a credential goes into, and the word before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialHeader {
-    pub(super) name: HeaderName,
+    pub(crate) name: HeaderName,
     scheme: Option<String>,
 }
 
@@ -125,7 +125,7 @@ impl CredentialHeader {
 
 impl Credential {
     /// The header's value; `None` if the secret holds what no header can.
-    pub(super) fn header_value(&self) -> Option<HeaderValue> {
+    pub(crate) fn header_value(&self) -> Option<HeaderValue> {
         let secret = self.value.reveal().trim();
         let text = match &self.header.scheme {
             Some(scheme) => format!("{scheme} {secret}"),

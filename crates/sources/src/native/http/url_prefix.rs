@@ -69,7 +69,7 @@ impl UrlPrefix {
     }
 
     /// Whether the URL begins with it.
-    pub(super) fn covers(&self, url: &Url) -> bool {
+    pub(crate) fn covers(&self, url: &Url) -> bool {
         same_origin(&self.url, url) && covers_path(self.url.path(), url.path())
     }
 }

@@ -156,6 +156,10 @@ fn permission(explanation: &Value, layer: &Value) {
     if let Some(subject) = text(decision, "/subject") {
         beneath("part", subject);
     }
+    if let Some(finding) = decision.get("classified") {
+        beneath("class", story::class_finding(finding));
+    }
+    list(decision, "/delegated").for_each(|vote| story::delegated(vote, &beneath));
     for opaque in list(decision, "/opaque") {
         beneath("unclear", styled(YELLOW, printable(opaque.as_str().unwrap_or_default())));
     }

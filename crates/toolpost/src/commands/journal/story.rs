@@ -19,7 +19,7 @@ use crate::{
 };
 
 pub(crate) use ending::{guidance, retry};
-pub(crate) use grounds::{deadline, grounds, hook, wait_reason};
+pub(crate) use grounds::{class_finding, deadline, delegated, grounds, hook, wait_reason};
 use timeline::Timeline;
 
 /// Writes a line under a name.

@@ -47,6 +47,8 @@ pub enum ChangeKind {
     Answer,
     /// What a hook says.
     Hook,
+    /// The vote of an authority.
+    Authority,
     /// Another call: other arguments, or another tool.
     Call,
     /// A look at the tool first.
@@ -85,6 +87,11 @@ pub(super) fn of(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) 
     changes.extend(without_rules(policy, hearing, verdict));
     match &verdict.decided.ground {
         Ground::Rule(_) | Ground::Mode => {}
+        Ground::Delegated { heard, .. } => {
+            let name = heard.rule.delegate.iter().map(|name| format!(" `{name}`")).collect::<String>();
+            changes
+                .push(Change::other(ChangeKind::Authority, format!("the authority{name} votes otherwise")));
+        }
         Ground::Said(reason) => changes.extend(said(reason.kind, hearing)),
         Ground::Opaque { .. } => {
             let text = "write the call so that it can be told beforehand what it does";
@@ -99,7 +106,7 @@ pub(super) fn of(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) 
 /// Takes away the rule that decides, and those that would decide in its place, until something else is decided.
 fn without_rules<'a>(policy: &'a Policy, hearing: &Hearing<'a>, verdict: &Verdict<'a>) -> Option<Change> {
     let behavior = decision::behavior(policy, verdict);
-    let mut without: Vec<&'a Rule> = vec![rule_of(&verdict.decided.ground)?];
+    let mut without: Vec<&'a Rule> = vec![verdict.decided.rule()?];
     loop {
         let again = Hearing::open_without(policy, hearing.facts, hearing.parts, without.clone()).judge();
         let then = decision::behavior(policy, &again);
@@ -110,15 +117,7 @@ fn without_rules<'a>(policy: &'a Policy, hearing: &Hearing<'a>, verdict: &Verdic
             let text = format!("take away or change {what} {}", all.join(", "));
             return Some(Change::other(ChangeKind::RemoveRule, text).rules(lines).then(then));
         }
-        without.push(rule_of(&again.decided.ground).filter(|_| without.len() < MOST_REMOVED)?);
-    }
-}
-
-fn rule_of<'a>(ground: &Ground<'a>) -> Option<&'a Rule> {
-    match ground {
-        Ground::Rule(heard) => Some(heard.rule),
-        Ground::Opaque { guard, .. } => Some(*guard),
-        Ground::Said(_) | Ground::Mode => None,
+        without.push(again.decided.rule().filter(|_| without.len() < MOST_REMOVED)?);
     }
 }
 
@@ -140,7 +139,12 @@ fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
             ),
         ],
         ReasonType::Hook => vec![Change::other(ChangeKind::Hook, "the hook that spoke says otherwise")],
-        ReasonType::Rule | ReasonType::Mode | ReasonType::Opaque | ReasonType::Approval => Vec::new(),
+        ReasonType::Rule
+        | ReasonType::Mode
+        | ReasonType::Delegate
+        | ReasonType::Classifier
+        | ReasonType::Opaque
+        | ReasonType::Approval => Vec::new(),
     }
 }
 

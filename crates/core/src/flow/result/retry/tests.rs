@@ -54,6 +54,8 @@ fn decision() -> Decision {
         mode: Mode::Default,
         reason: DecisionReason { kind: ReasonType::Mode, text: "so".to_owned(), rule: None },
         also_matched: Vec::new(),
+        classified: None,
+        delegated: Vec::new(),
         subject: None,
         opaque: Vec::new(),
         notes: Vec::new(),

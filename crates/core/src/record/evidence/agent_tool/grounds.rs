@@ -1,9 +1,10 @@
 //! Why a call went the way it did: changes of its arguments, hooks, decisions.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use toolpost_model::{Behavior, Decision, HookDeed, ReasonType, RuleRef, Stage};
+use toolpost_model::{Behavior, Decision, DelegatedVote, HookDeed, ReasonType, RuleRef, Stage};
 
-use super::{four_inputs::FourInputs, moment, push, story::Story, words};
+use super::{four_inputs::FourInputs, moment, push, recorded::Question, story::Story, words};
 
 pub(super) fn mutations(story: &Story, lines: &mut Vec<String>) {
     let inputs = FourInputs::of(story);
@@ -64,9 +65,36 @@ pub(super) fn hooks(story: &Story, lines: &mut Vec<String>) {
     }
 }
 
+/// One line about a decision.
+enum DecisionLine<'a> {
+    /// A rule handed the decision to an authority, which gave this vote.
+    Delegated(&'a Decision, &'a DelegatedVote),
+    /// The decision itself, with the question where a person was asked.
+    Made {
+        decision: &'a Decision,
+        question: Option<&'a Question>,
+        at: Timestamp,
+        /// How often the arguments that it was made on had been changed.
+        changes: usize,
+    },
+}
+
 /// How many decisions are told of a call.
 pub(super) fn count(story: &Story) -> usize {
-    story.asked.len() + usize::from(last(story).is_some())
+    lines_of(story).count()
+}
+
+/// Each decision, behind the votes that it was delegated to.
+fn lines_of(story: &Story) -> impl Iterator<Item = DecisionLine<'_>> {
+    let decided_at = story.reached(Stage::Decide).or(story.reached(Stage::Resolve)).unwrap_or(story.last_at);
+    let asked =
+        story.asked.iter().map(|asked| (&asked.decision, Some(&asked.question), asked.at, asked.changes));
+    let changes = story.inputs.changes.len();
+    let all = asked.chain(last(story).map(move |decision| (decision, None, decided_at, changes)));
+    all.flat_map(|(decision, question, at, changes)| {
+        let votes = decision.delegated.iter().map(move |vote| DecisionLine::Delegated(decision, vote));
+        votes.chain([DecisionLine::Made { decision, question, at, changes }])
+    })
 }
 
 /// The decision it went on or ended with, where that is not the one that asked.
@@ -77,19 +105,20 @@ fn last(story: &Story) -> Option<&Decision> {
 }
 
 pub(super) fn decisions(story: &Story, lines: &mut Vec<String>) {
-    let decided_at = story.reached(Stage::Decide).or(story.reached(Stage::Resolve)).unwrap_or(story.last_at);
-    let asked =
-        story.asked.iter().map(|asked| (&asked.decision, Some(&asked.question), asked.at, asked.changes));
-    let changes = story.inputs.changes.len();
-    let all = asked.chain(last(story).map(|decision| (decision, None, decided_at, changes)));
     let inputs = FourInputs::of(story);
-    for (place, (decision, question, at, changes)) in (1..).zip(all) {
-        let mut fields = self::decision(story, decision, place, &at.to_string());
-        fields["input_ref"] = json!(inputs.reference(changes));
-        if let Some(question) = question {
-            fields["ask_id"] = json!(question.ask_id);
-            fields["expires_at"] = json!(question.expires_at);
-        }
+    for (place, line) in (1..).zip(lines_of(story)) {
+        let fields = match line {
+            DecisionLine::Delegated(decision, vote) => delegated(story, decision, vote, place),
+            DecisionLine::Made { decision, question, at, changes } => {
+                let mut fields = self::decision(story, decision, place, &at.to_string());
+                fields["input_ref"] = json!(inputs.reference(changes));
+                if let Some(question) = question {
+                    fields["ask_id"] = json!(question.ask_id);
+                    fields["expires_at"] = json!(question.expires_at);
+                }
+                fields
+            }
+        };
         push(lines, "permission_decision", fields);
     }
 }
@@ -119,6 +148,35 @@ pub(super) fn policy_refs(story: &Story) -> Vec<String> {
     refs
 }
 
+/// A decision that a rule handed on: `passthrough`, with the authority and its answer.
+fn delegated(story: &Story, decision: &Decision, vote: &DelegatedVote, place: usize) -> Value {
+    let rule = &vote.rule;
+    json!({
+        "decision_id": format!("{}/decision/{place}", story.id),
+        "invocation_id": story.id,
+        "behavior": "passthrough",
+        "mode": decision.mode,
+        "source": rule.origin.as_str(),
+        "reason": {
+            "type": "rule",
+            "ground": ReasonType::Delegate,
+            "text": format!("the rule `{}` delegates the decision to the authority `{}`", rule.rule, vote.authority),
+            "rule": rule,
+        },
+        "rule_refs": [rule_ref(rule)],
+        "class": decision.class,
+        "delegate": {
+            "authority": vote.authority,
+            "type": words::authority(vote.kind),
+            "behavior": vote.behavior,
+            "reason": vote.reason,
+            "fault": vote.fault,
+            "cached": vote.cached,
+        },
+        "decided_at": moment(story.created_at, vote.at_us),
+    })
+}
+
 fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value {
     let by_person = decision.reason.kind == ReasonType::Approval;
     let changes = &story.inputs.changes;
@@ -126,7 +184,7 @@ fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value
     let source = match (&decision.reason.rule, &story.approval) {
         (Some(rule), _) => rule.origin.as_str().to_owned(),
         (None, Some(approval)) if by_person => format!("operator/{}", approval.by),
-        (None, _) => words::reason(decision.reason.kind).to_owned(),
+        (None, _) => words::reason(decision).to_owned(),
     };
     json!({
         "decision_id": format!("{}/decision/{place}", story.id),
@@ -139,7 +197,7 @@ fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value
         "mode": decision.mode,
         "source": source,
         "reason": {
-            "type": words::reason(decision.reason.kind),
+            "type": words::reason(decision),
             "ground": decision.reason.kind,
             "text": decision.reason.text,
             "rule": decision.reason.rule,
@@ -149,6 +207,8 @@ fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value
         "subject": decision.subject,
         "opaque": decision.opaque,
         "notes": decision.notes,
+        "classified": decision.classified,
+        "delegated": decision.delegated,
         "operator_hint": decision.operator_hint,
         "updated_input_ref": (by_person && edited).then(|| FourInputs::of(story).reference(changes.len())),
         "user_modified": by_person.then_some(edited),

@@ -1,8 +1,8 @@
 //! The draft's words for ours.
 
 use toolpost_model::{
-    AccessKind, Disposition, ErrorClass, ExecutionKind, HookEvent, Lifecycle, Outcome, ReasonType, RiskLevel,
-    Scope, Stage, ToolResult,
+    AccessKind, AuthorityKind, Decision, Disposition, ErrorClass, ExecutionKind, HookEvent, Lifecycle,
+    Outcome, ReasonType, RiskLevel, Scope, Stage, ToolResult,
 };
 
 /// The status of a result: our outcome and disposition joined.
@@ -105,8 +105,25 @@ pub(super) fn end_event(result: &ToolResult) -> &'static str {
     }
 }
 
-pub(super) fn reason(kind: ReasonType) -> &'static str {
+/// The draft has a word of its own for each kind of authority.
+pub(super) fn authority(kind: Option<AuthorityKind>) -> &'static str {
     match kind {
+        Some(AuthorityKind::Program) => "hook",
+        Some(AuthorityKind::Endpoint) => "policy",
+        Some(AuthorityKind::Embedded) | None => "other",
+    }
+}
+
+/// The type of a decision's reason.
+pub(super) fn reason(decision: &Decision) -> &'static str {
+    match decision.reason.kind {
+        ReasonType::Delegate => {
+            // Of votes that say the same, the deciding one is that of the rule in the reason.
+            let rule = decision.reason.rule.as_ref();
+            let mut votes = decision.delegated.iter();
+            authority(votes.find(|vote| Some(&vote.rule) == rule).and_then(|vote| vote.kind))
+        }
+        ReasonType::Classifier => "classifier",
         ReasonType::Rule => "rule",
         ReasonType::Mode => "mode",
         ReasonType::SafetyCheck | ReasonType::Caution => "safety_check",

@@ -19,8 +19,14 @@ pub(crate) fn grounds(decision: &Value, line: Line<'_>) {
     if let Some(subject) = text(decision, "subject") {
         line("part", shortened(&subject));
     }
+    if let Some(finding) = decision.get("classified") {
+        line("class", shortened(&class_finding(finding)));
+    }
     for opaque in list(decision, "opaque") {
         line("unclear", styled(YELLOW, printable(opaque.as_str().unwrap_or_default())));
+    }
+    for vote in list(decision, "delegated") {
+        delegated(vote, line);
     }
     for other in list(decision, "also_matched") {
         line("also", rule(other));
@@ -28,6 +34,30 @@ pub(crate) fn grounds(decision: &Value, line: Line<'_>) {
     for note in list(decision, "notes") {
         line("note", styled(YELLOW, printable(note.as_str().unwrap_or_default())));
     }
+}
+
+/// How the class of a call was found in its arguments.
+pub(crate) fn class_finding(finding: &Value) -> String {
+    let text = |name: &str| finding[name].as_str().map(printable).unwrap_or_default();
+    format!("{}: {}", text("class"), text("found"))
+}
+
+/// The vote of an authority that a rule delegated to.
+pub(crate) fn delegated(vote: &Value, line: Line<'_>) {
+    let text = |name: &str| vote[name].as_str().map(printable);
+    let told = match (text("fault"), text("reason")) {
+        (Some(fault), _) => styled(YELLOW, format!("no decision, so deny: {fault}")),
+        (None, Some(reason)) => format!("{}: {reason}", text("behavior").unwrap_or_default()),
+        (None, None) => text("behavior").unwrap_or_default(),
+    };
+    let micros = vote["duration_us"].as_u64().unwrap_or_default();
+    let kind = text("kind").unwrap_or_else(|| "unknown".to_owned());
+    let how = match vote["cached"] == true {
+        true => format!("({kind}, kept answer)"),
+        false => format!("({kind}, {:.3} ms)", micros as f64 / 1_000.0),
+    };
+    let authority = text("authority").unwrap_or_default();
+    line("delegate", format!("`{authority}` {told} {}", styled(DIM, how)));
 }
 
 /// The call's place among the calls of its turn.

@@ -1,0 +1,43 @@
+//! `authorities` of all trusted layers, by name: an entry of higher standing takes the place of another, so the policy
+//! has the last word. A file that is not trusted defines none.
+
+use crate::{AuthorityConfig, AuthorityReachConfig, Located, Standing};
+
+use super::Merge;
+
+impl Merge<'_> {
+    pub(super) fn authorities(
+        &mut self,
+        authorities: &mut Vec<AuthorityConfig>,
+        written: &[Located<AuthorityConfig>],
+    ) {
+        for Located { value: authority, at } in written {
+            match self.layer.standing {
+                Standing::Trusted => {
+                    let whole = self.with_whole_files(authority);
+                    authorities.retain(|earlier| earlier.name != authority.name);
+                    authorities.push(whole);
+                }
+                // It would hear of calls, run a program of the project's choosing and vote on calls.
+                Standing::Untrusted | Standing::LastGood => {
+                    self.ignored("authorities", *at, &format!("authorities: {}", authority.name));
+                }
+            }
+        }
+    }
+
+    /// A word of a command that begins as a relative path is a file beside the configuration.
+    fn with_whole_files(&self, authority: &AuthorityConfig) -> AuthorityConfig {
+        let mut whole = authority.clone();
+        match &mut whole.reach {
+            AuthorityReachConfig::Endpoint { .. } => {}
+            AuthorityReachConfig::Program { command, files, writable, .. } => {
+                files.extend(self.make_files_whole(command));
+                for path in writable {
+                    *path = self.layer.beneath(path);
+                }
+            }
+        }
+        whole
+    }
+}

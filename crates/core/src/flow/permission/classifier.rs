@@ -1,0 +1,49 @@
+//! How the class of a part of a call was found, where the arguments told it: commands, paths, addresses.
+
+use toolpost_model::{Access, ClassFact, ClassFinding, EffectClass};
+
+use super::{
+    Facts,
+    parts::{Part, Subject},
+};
+
+/// The finding that gave a part its class. `None`: the tool has the same class for all arguments, and this part has
+/// no other.
+pub(super) fn finding(facts: &Facts<'_>, part: &Part) -> Option<ClassFinding> {
+    facts.input?;
+    let by_input = match facts.declaration.interface.safety.class {
+        ClassFact::ByInput => true,
+        ClassFact::Always(_) => part.class != facts.effects.class,
+    };
+    by_input.then(|| ClassFinding { class: part.class, found: found(part) })
+}
+
+fn found(part: &Part) -> String {
+    if let Some(opaque) = &part.opaque {
+        return opaque.clone();
+    }
+    match &part.subject {
+        Subject::Command(command) => {
+            let text = super::parts::shown(&command.text);
+            match part.class {
+                EffectClass::Read if command.only_steers() => format!("`{text}` only steers the shell"),
+                EffectClass::Read => format!("`{text}` is a command that is known to only read"),
+                EffectClass::Write | EffectClass::Network | EffectClass::Execute | EffectClass::Unknown => {
+                    format!("`{text}` is a command that is not known to only read")
+                }
+            }
+        }
+        Subject::Path { path, access: Access::Read, .. } => {
+            format!("`{}` is a path that it reads", path.as_str())
+        }
+        Subject::Path { path, access: Access::Write, .. } => match part.class {
+            EffectClass::Write => format!("`{}` is a path that it writes", path.as_str()),
+            EffectClass::Read | EffectClass::Network | EffectClass::Execute | EffectClass::Unknown => {
+                format!("`{}` is a path outside of the workspace that it writes", path.as_str())
+            }
+        },
+        Subject::Request(request) => format!("`{request}` is a request to another machine"),
+        Subject::Unread(_, shown) => format!("`{shown}` cannot be read beforehand"),
+        Subject::Whole => format!("the arguments make it a call of class `{}`", part.class),
+    }
+}

@@ -1,0 +1,156 @@
+//! The authorities of a configuration: the file's words in the authorities' own types.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use toolpost_config::{AuthorityConfig, AuthorityReachConfig, HostConfig};
+use toolpost_core::DecisionAuthority;
+use toolpost_model::Secret;
+use toolpost_sandbox::Launcher;
+use toolpost_sources::{
+    AuthorityDeclaration, AuthorityError, AuthorityParts, AuthorityReach, EndpointDeclaration,
+    configured_authorities,
+};
+use toolpost_store::DataDir;
+use url::Url;
+
+use super::{
+    hooks,
+    native::{self, NativeError},
+};
+
+/// Why the authorities of a configuration cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthoritiesError {
+    /// The workspace cannot be opened for their programs, or a credential has no value.
+    #[error(transparent)]
+    Native(#[from] NativeError),
+    /// The address of an endpoint cannot be one.
+    #[error("{place}: `{url}` is not a URL: {source}")]
+    Url {
+        /// File and line of its entry.
+        place: String,
+        /// As written.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        source: url::ParseError,
+    },
+    /// A file or folder of a program is missing.
+    #[error("{place}: authority `{authority}`: `{}` is not there: {source}", path.display())]
+    Missing {
+        /// File and line of its entry.
+        place: String,
+        /// Which authority.
+        authority: String,
+        /// What is missing.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An authority cannot work.
+    #[error("{place}: {source}")]
+    Declaration {
+        /// File and line of its entry.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: AuthorityError,
+    },
+}
+
+/// The files that authorities are made of: tools ask before they change one, since it decides calls.
+pub(super) fn files(config: &HostConfig) -> Vec<PathBuf> {
+    let programs = config.authorities.iter().filter_map(|authority| match &authority.reach {
+        AuthorityReachConfig::Program { command, .. } => Some(hooks::files_among(command)),
+        AuthorityReachConfig::Endpoint { .. } => None,
+    });
+    programs.flatten().collect()
+}
+
+/// The authorities that rules may delegate to.
+pub(super) fn authorities(
+    config: &HostConfig,
+    data_dir: Option<&DataDir>,
+    program: Option<&Path>,
+    credentials: &[(String, Secret)],
+) -> Result<Vec<Arc<dyn DecisionAuthority>>, AuthoritiesError> {
+    if config.authorities.is_empty() {
+        return Ok(Vec::new());
+    }
+    let programs = match (&config.workspace, program) {
+        (Some(root), Some(program)) => {
+            let workspace = Arc::new(native::workspace(config, root, files(config))?);
+            let children = native::children(config, &workspace, data_dir);
+            Some((workspace, Launcher::new(program.to_owned()), children))
+        }
+        (_, None) | (None, _) => None,
+    };
+    let declared = config.authorities.iter().map(|authority| declared(authority, config, credentials));
+    let parts = AuthorityParts { programs, authorities: declared.collect::<Result<_, _>>()? };
+    configured_authorities(parts).map_err(|source| {
+        let of = config.authorities.iter().find(|authority| authority.name == source.authority);
+        let place = of.map(|authority| authority.place.clone()).unwrap_or_default();
+        AuthoritiesError::Declaration { place, source }
+    })
+}
+
+fn declared(
+    authority: &AuthorityConfig,
+    config: &HostConfig,
+    credentials: &[(String, Secret)],
+) -> Result<AuthorityDeclaration, AuthoritiesError> {
+    let reach = match &authority.reach {
+        AuthorityReachConfig::Endpoint { url, credential, max_answer } => {
+            AuthorityReach::Endpoint(EndpointDeclaration {
+                url: Url::parse(url).map_err(|source| AuthoritiesError::Url {
+                    place: authority.place.clone(),
+                    url: url.clone(),
+                    source,
+                })?,
+                max_answer: usize::try_from(*max_answer).unwrap_or(usize::MAX),
+                credential: match credential {
+                    Some(name) => {
+                        let known = native::network(&config.network, credentials)?.credentials;
+                        let missing = || NativeError::CredentialWithoutValue(name.clone());
+                        Some(known.into_iter().find(|one| one.name == *name).ok_or_else(missing)?)
+                    }
+                    None => None,
+                },
+            })
+        }
+        AuthorityReachConfig::Program { command, files, profile, writable, environment } => {
+            let missing = |path: &Path, source| AuthoritiesError::Missing {
+                place: authority.place.clone(),
+                authority: authority.name.to_string(),
+                path: path.to_owned(),
+                source,
+            };
+            // What is missing would be missed at the first call only.
+            let program = command.first().map(Path::new).filter(|program| program.is_absolute());
+            for file in files.iter().map(PathBuf::as_path).chain(program) {
+                file.canonicalize().map_err(|error| missing(file, error))?;
+            }
+            let named = &config.environment.variables;
+            let variables = environment.iter().filter_map(|name| named.get_key_value(name));
+            let writable =
+                writable.iter().map(|path| path.canonicalize().map_err(|error| missing(path, error)));
+            AuthorityReach::Program {
+                argv: command.clone(),
+                profile: *profile,
+                writable: writable.collect::<Result<_, _>>()?,
+                readable: hooks::files_among(command).collect(),
+                environment: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            }
+        }
+    };
+    Ok(AuthorityDeclaration {
+        name: authority.name.clone(),
+        reach,
+        time_limit: authority.timeout,
+        keeps_answers_for: authority.cache,
+    })
+}

@@ -1,0 +1,46 @@
+//! The rules of a configuration, compiled.
+
+use std::path::Path;
+
+use toolpost_config::HostConfig;
+use toolpost_core::{Places, Policy, PolicySpec};
+use toolpost_model::{Mode, Rule, RuleOrigin};
+use toolpost_sources::allowed_message_patterns;
+
+use super::StartError;
+
+/// The rules of a configuration, compiled.
+pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
+    let spec = PolicySpec {
+        mode: config.mode,
+        rules: config.rules.iter().cloned().chain(plugin_rules(config)).collect(),
+        places: places(config),
+        notes: config.notes.clone(),
+    };
+    Policy::compile(spec).map_err(StartError::Rules)
+}
+
+/// The messages of A2E plugins that are allowed unless a rule says otherwise: they use the state that a plugin keeps for
+/// its agent, and the operator added the plugin for that. The modes without questions leave nothing to such a default.
+fn plugin_rules(config: &HostConfig) -> Vec<Rule> {
+    let has_default = match config.mode {
+        Mode::Plan | Mode::NeverAsk => false,
+        Mode::Default | Mode::Edits | Mode::Sandboxed | Mode::Bypass => !config.plugins.is_empty(),
+    };
+    let patterns = allowed_message_patterns().filter(|_| has_default);
+    let rules = patterns.map(|pattern| {
+        Rule::parse(&format!("allow {pattern}"), RuleOrigin::Builtin, "default for A2E plugins")
+    });
+    rules.filter_map(Result::ok).collect()
+}
+
+/// Where paths in rules begin.
+pub(super) fn places(config: &HostConfig) -> Places {
+    // Tools tell real paths, so rules must begin in the real folders too.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    Places {
+        workspace: config.workspace.as_deref().map(real),
+        home: config.environment.home.clone(),
+        roots: config.roots.iter().map(|root| real(&root.path)).collect(),
+    }
+}
