@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ApprovalStatus, ArtifactRef, Content, InvocationId, Stage};
+use crate::{ApprovalStatus, ArtifactRef, Content, InvocationId, SessionId, Stage};
 
 /// One event of one call.
 #[derive(Clone, Debug, Serialize)]
@@ -70,6 +70,30 @@ pub enum EventBody {
         /// The message as it is sent.
         message: Value,
     },
+}
+
+impl EventBody {
+    /// The name of a custom event that a module of Amplifier's kind emitted. What the module calls its event is in the
+    /// data, so a module can never use a kind of the host's.
+    pub const MODULE_EVENT: &str = "module_event";
+
+    /// An event of a module: its name, the session, the time, and the module's own data.
+    pub fn module_event(event: &str, session: &SessionId, at: Timestamp, data: Value) -> Self {
+        let data = serde_json::json!({
+            "event": event,
+            "session_id": session.as_str(),
+            "timestamp": at.to_string(),
+            "data": data,
+        });
+        Self::Custom { name: Self::MODULE_EVENT.to_owned(), data }
+    }
+
+    /// The name that a module gave its event, and the module's data.
+    pub fn as_module_event(&self) -> Option<(&str, &Value)> {
+        let Self::Custom { name, data } = self else { return None };
+        (name == Self::MODULE_EVENT).then_some(())?;
+        Some((data.get("event")?.as_str()?, data.get("data")?))
+    }
 }
 
 /// What a process wrote since the last chunk, for whoever watches; the result has what the model is given.

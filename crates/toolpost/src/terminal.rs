@@ -212,7 +212,10 @@ impl LiveCall {
             EventBody::Approval(ApprovalStatus::Granted { .. }) => self.bar.set_message("approved"),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
             EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
-            EventBody::Custom { name, .. } => self.bar.set_message(printable(name)),
+            body @ EventBody::Custom { name, .. } => match body.as_module_event() {
+                Some((event, data)) => self.bar.println(printable(&format!("{event} {data}"))),
+                None => self.bar.set_message(printable(name)),
+            },
             EventBody::Message { message } => {
                 let kind = message.get("type").and_then(serde_json::Value::as_str).unwrap_or("message");
                 self.bar.println(printable(kind));

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_core::{Answer, CallRequest, Heard, Listener, Patience, Wants};
 use toolpost_model::{
-    ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId, ModelInput,
-    NativeCallId, Progress, ToolResult,
+    ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId, LogLevel,
+    ModelInput, NativeCallId, Progress, ToolResult,
 };
 
 use super::{
@@ -262,6 +262,10 @@ impl Listener for Ear {
             }
             EventBody::Status { message } => self.progress(None, None, &message),
             EventBody::Log { level, message } => self.log(Level::of(level), &message),
+            body @ EventBody::Custom { .. } => match body.as_module_event() {
+                Some((event, data)) => self.log(Level::of(LogLevel::Info), &format!("{event} {data}")),
+                None => Heard::Taken,
+            },
             EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
                 if let Some(asks) = &self.asks {
                     let _ = asks.try_send(ask_id);
@@ -273,7 +277,6 @@ impl Listener for Ear {
             | EventBody::Artifact { .. }
             | EventBody::Kept(_)
             | EventBody::Output(_)
-            | EventBody::Custom { .. }
             | EventBody::Message { .. } => Heard::Taken,
         }
     }

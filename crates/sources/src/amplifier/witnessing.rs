@@ -8,6 +8,7 @@ use serde_json::Value;
 use toolpost_amplifier::{
     ToolSpec,
     events::{self, ApprovalStep, CallFacts},
+    of_result,
 };
 use toolpost_core::{CancelReason, Witness, WitnessedCall, WitnessedEnd};
 use toolpost_model::{Access, ApprovalStatus, ErrorClass, Event, EventBody, Outcome, ResourceUse, SessionId};
@@ -24,7 +25,8 @@ pub trait EventTaker: Send + Sync + 'static {
     fn session_closed(&self, session: &SessionId);
 }
 
-/// Tells modules what happens to calls: `artifact:*`, `approval:*`, `policy:violation`, `cancel:*`.
+/// Tells modules what happens to calls: `artifact:*`, `approval:*`, `policy:violation`, `cancel:*`, and `tool:error` of
+/// calls that find no tool.
 pub struct EventWitness(Arc<dyn EventTaker>);
 
 impl EventWitness {
@@ -127,6 +129,10 @@ impl Witness for EventWitness {
             | ErrorClass::SandboxViolation
             | ErrorClass::HookBlocked => self.tell(call, events::POLICY_VIOLATION, at, |facts| {
                 events::policy_violation(facts, error.class.as_str(), &error.message)
+            }),
+            // Hooks are asked about calls of tools; a call that finds none ends before them.
+            ErrorClass::UnknownTool => self.tell(call, events::TOOL_ERROR, at, |facts| {
+                events::tool_error(facts, result.timings.total_us / 1_000, &of_result(result))
             }),
             _ => {}
         }

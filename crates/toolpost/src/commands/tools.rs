@@ -149,11 +149,7 @@ async fn list_elsewhere(to: &str, arguments: &ListArgs) -> anyhow::Result<Exit> 
         say!("{}", serde_json::to_string_pretty(&json!({ "tools": tools }))?);
     } else {
         for tool in &tools {
-            say!(
-                "{:<24} {}",
-                printable(&tool.name),
-                printable(tool.description.lines().next().unwrap_or_default())
-            );
+            say!("{:<24} {}", printable(&tool.name), printable(first_line(&tool.description)));
         }
     }
     Ok(status(!tools.is_empty(), &[]))
@@ -209,13 +205,18 @@ pub(super) fn unavailable_line(missing: &Value) -> String {
     }
 }
 
+/// The first line of a description that says something. Descriptions in Python often begin with a line break.
+fn first_line(description: &str) -> &str {
+    description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
 fn print(listed: &Value) {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
     let tools = listed["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
     let widest = tools.iter().map(|tool| text(&tool["name"]).chars().count()).max().unwrap_or_default();
     for tool in tools {
         let description = text(&tool["description"]);
-        let first = description.lines().next().unwrap_or_default();
+        let first = first_line(&description);
         let mark = if tool["deferred"] == true { " (deferred)" } else { "" };
         say!("{:<widest$}  {:<8} {first}{mark}", text(&tool["name"]), text(&tool["class"]));
     }

@@ -1,6 +1,7 @@
 //! What stays on record of a call's progress: its first words, its last, and some in between.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use toolpost_model::EventBody;
 
 use crate::record::redaction::CallRedactor;
@@ -9,6 +10,8 @@ use crate::record::redaction::CallRedactor;
 const KEPT: usize = 15;
 /// What is said at greater length is cut.
 const MESSAGE_CHARS: usize = 500;
+/// Data of a module's event that is larger is left out.
+const DATA_BYTES: usize = 4 << 10;
 
 /// One word on how far the work got.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,10 +35,11 @@ pub(crate) struct Milestones {
 }
 
 impl Milestones {
-    /// Looks at an event. Only progress and status are milestones.
+    /// Looks at an event. Progress, status and the events of modules are milestones.
     pub(crate) fn pass(&mut self, seq: u64, at_us: u64, body: &EventBody) {
         match body {
             EventBody::Progress(_) | EventBody::Status { .. } => {}
+            EventBody::Custom { .. } if body.as_module_event().is_some() => {}
             EventBody::Stage { .. }
             | EventBody::Log { .. }
             | EventBody::Artifact { .. }
@@ -77,17 +81,25 @@ impl Milestones {
             match &mut milestone.body {
                 EventBody::Progress(progress) => cut(&mut progress.message),
                 EventBody::Status { message } => cut(message),
+                EventBody::Custom { data, .. } => cut_data(data),
                 EventBody::Stage { .. }
                 | EventBody::Log { .. }
                 | EventBody::Artifact { .. }
                 | EventBody::Kept(_)
                 | EventBody::Output(_)
                 | EventBody::Approval(_)
-                | EventBody::Custom { .. }
                 | EventBody::Message { .. } => {}
             }
         }
         told
+    }
+}
+
+/// The data of a module's event, where the record has no room for it.
+fn cut_data(event: &mut Value) {
+    let size = event.get("data").map_or(0, |data| data.to_string().len());
+    if let Some(data) = event.get_mut("data").filter(|_| size > DATA_BYTES) {
+        *data = json!({ "cut": format!("{size} bytes") });
     }
 }
 

@@ -21,9 +21,9 @@ use super::{
     set::ModuleSet,
 };
 
-/// How long a call that was told to stop may take before its whole process is ended. The host drops a tool two seconds
-/// after its deadline, and by then nothing of it may be left.
-const GRACE: Duration = Duration::from_millis(1200);
+/// How long a call that was told to stop may take before its whole process is ended. A module that blocks its event loop
+/// does not hear of it, and its call is answered within a second of its deadline all the same.
+const GRACE: Duration = Duration::from_millis(700);
 
 /// How much is shown of a result whose whole is kept, in bytes.
 const PREVIEW: usize = 4 << 10;

@@ -42,6 +42,7 @@ const FILES: &[(&str, &str)] = table! {
     "amplifier_core.message_models" = "core/message_models.py",
     "amplifier_core.models" = "core/models.py",
     "amplifier_core.records" = "core/records.py",
+    "amplifier_core.testing" = "core/testing.py",
 };
 
 /// The modules of the bridge and of the stand-in, by name.

@@ -182,7 +182,7 @@ impl EventTaker for ModuleSet {
     }
 
     fn tell(&self, session: &SessionId, event: &'static str, data: Value) {
-        self.tell_handlers(session, event, &data);
+        self.tell_handlers(session, event, data);
     }
 
     fn session_closed(&self, session: &SessionId) {

@@ -24,6 +24,8 @@ use crate::native::Children;
 /// The pause before a process is started again that did nothing but end; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How many lines wait for the feed.
+const MOST_EARLY_LINES: usize = 200;
 /// Lists within this time are answered without asking the plugins again.
 const PLUGINS_AGAIN: Duration = Duration::from_millis(500);
 
@@ -40,6 +42,8 @@ pub(super) struct ModuleSet {
     changed: Mutex<HashMap<u64, Weak<Bridge>>>,
     core: Mutex<Option<CoreInUse>>,
     feed: OnceLock<SourceFeed>,
+    /// Lines for the operator from before the feed is connected.
+    early_lines: Mutex<Vec<String>>,
     /// When plugins were last asked for their tools.
     asked_plugins: Mutex<Option<Instant>>,
     seats: Mutex<HashMap<SessionId, Arc<Seat>>>,
@@ -73,6 +77,7 @@ impl ModuleSet {
             changed: Mutex::default(),
             core: Mutex::default(),
             feed: OnceLock::new(),
+            early_lines: Mutex::default(),
             asked_plugins: Mutex::default(),
             seats: Mutex::default(),
             shared: tokio::sync::Mutex::default(),
@@ -155,13 +160,30 @@ impl ModuleSet {
     }
 
     fn notify(&self, notice: SourceNotice) {
-        if let Some(feed) = self.feed.get() {
-            feed.notify(notice);
+        match (self.feed.get(), notice) {
+            (Some(feed), notice) => feed.notify(notice),
+            // Modules print and log while they are imported, before anybody is connected.
+            (None, SourceNotice::Log(line)) => {
+                let mut early = lock(&self.early_lines);
+                if early.len() < MOST_EARLY_LINES {
+                    early.push(line);
+                }
+            }
+            (
+                None,
+                SourceNotice::ToolsChanged
+                | SourceNotice::ResourcesChanged
+                | SourceNotice::PromptsChanged
+                | SourceNotice::ResourceUpdated(_),
+            ) => {}
         }
     }
 
     pub(super) fn connect(&self, feed: SourceFeed) {
         let _ = self.feed.set(feed);
+        for line in std::mem::take(&mut *lock(&self.early_lines)) {
+            self.notify(SourceNotice::Log(line));
+        }
     }
 
     /// The tools now.
@@ -310,11 +332,20 @@ impl ModuleSet {
     }
 
     /// Tells the handlers of a session, if it has any, about something that no call waits for.
-    pub(super) fn tell_handlers(&self, session: &SessionId, event: &str, data: &Value) {
+    pub(super) fn tell_handlers(&self, session: &SessionId, event: &'static str, data: Value) {
         let seat = lock(&self.seats).get(session).cloned();
         if let Some(Mounted { bridge, mount, .. }) = seat.and_then(|seat| seat.current()) {
-            bridge.tell(Order::Tell { mount, event, data });
+            bridge.tell(Order::Tell { mount, event, data: &data });
+            return;
         }
+        // The first call of a session may be one of a tool that is not there, and then nothing is mounted yet.
+        let (Some(set), true) = (self.me.upgrade(), event == events::TOOL_ERROR) else { return };
+        let (Ok(runtime), seat) = (tokio::runtime::Handle::try_current(), self.seat(session)) else { return };
+        runtime.spawn(async move {
+            if let Ok(Mounted { bridge, mount, .. }) = seat.mounted(&set).await {
+                bridge.tell(Order::Tell { mount, event, data: &data });
+            }
+        });
     }
 }
 

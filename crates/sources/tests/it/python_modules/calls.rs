@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolpost_core::Approvals;
-use toolpost_model::{Mode, Outcome, Principal, Verdict};
+use toolpost_model::{ErrorClass, EventBody, Mode, Outcome, Principal, Verdict};
 use toolpost_testkit::TestHost;
 
 use super::stage::{BOTH, Core, Stage, Wanted, logged, printed, until};
@@ -27,7 +27,8 @@ async fn a_module_of_three_tools_reads_and_writes_where_the_session_works() {
         // The keys in the module's own order: that text is what a model is given.
         assert_eq!(read.model_text(), r#"{"file_path": "a.txt", "content": "hello", "a_last": 1}"#);
         assert_eq!(read.structured_content.unwrap()["content"], "hello");
-        assert!(logged(&events).iter().any(|line| line.starts_with("artifact:read ")), "{events:?}");
+        let told: Vec<_> = events.iter().filter_map(EventBody::as_module_event).collect();
+        assert_eq!(told, [("artifact:read", &json!({ "path": "a.txt", "bytes": 5 }))]);
         assert!(read.sandbox.is_some());
         let missing = stage.call("read_note", json!({ "file_path": "b.txt" })).await;
         assert_eq!(missing.error.unwrap().message, "Path not found: b.txt");
@@ -75,7 +76,14 @@ async fn modules_reach_the_host_for_tools_messages_and_events() {
         assert_eq!(shown.structured_content.unwrap(), json!([["rough:shown"]]));
         let lines = logged(&events);
         assert!(lines.contains(&"rough: look here".to_owned()), "{lines:?}");
-        assert!(lines.contains(&r#"rough:shown {"n":1}"#.to_owned()), "{lines:?}");
+        let told: Vec<_> = events.iter().filter_map(EventBody::as_module_event).collect();
+        assert_eq!(told, [("rough:shown", &json!({ "n": 1 }))]);
+        let custom = serde_json::to_value(&events).unwrap();
+        let custom = custom.as_array().unwrap().iter().find(|event| event["name"] == "module_event").unwrap();
+        assert!(
+            custom["data"]["session_id"].is_string() && custom["data"]["timestamp"].is_string(),
+            "{custom}"
+        );
         let id = stage.call("dispatch", json!({})).await;
         assert_eq!(id.model_text(), id.invocation_id.to_string());
     }
@@ -143,5 +151,33 @@ async fn calls_of_modules_ask_while_rules_keep_paths_that_nothing_keeps_from_the
         let result = stage.call("environment", json!({})).await;
         let code = result.error.as_ref().map(|error| error.code.to_string());
         assert_eq!(code.as_deref() == Some("no_approver"), is_asked, "{result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_test_kit_of_amplifier_works_under_both_cores() {
+    for core in BOTH {
+        let stage = Stage::new(core, &["tool-kit"]).await;
+        let result = stage.call("use_kit", json!({})).await;
+        let expected = json!({ "calls": 1, "output": "mock result", "mounted": ["test_tool"], "session": "test-session" });
+        assert_eq!(result.structured_content, Some(expected), "{:?}", result.error);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_hear_of_tools_that_are_not_there_and_collect_what_modules_contribute() {
+    for core in BOTH {
+        let stage = Stage::new(core, &["tool-kit", "hooks-listen"]).await;
+        let unknown = stage.call("no_such_tool", json!({})).await;
+        assert_eq!(unknown.error_class(), Some(ErrorClass::UnknownTool));
+        let mut told = json!(null);
+        for _ in 0..100 {
+            told = stage.call("listened", json!({})).await.structured_content.unwrap();
+            if told["errors"] != json!([]) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(told, json!({ "errors": ["no_such_tool"], "events": ["kit:used"] }));
     }
 }

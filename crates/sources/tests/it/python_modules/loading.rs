@@ -51,7 +51,8 @@ async fn a_tool_answers_to_its_own_name_too_and_takes_no_name_of_another() {
         // Another tool is mounted under the second tool's own name, and one of the host has the third's.
         let note = stage.call("read_note", json!({ "file_path": "none" })).await;
         assert_eq!(note.error.unwrap().message, "Path not found: none");
-        let entries = stage.test.host.catalog().entries();
+        let catalog = stage.test.host.catalog();
+        let entries = catalog.entries();
         let aliases = |name: &str| {
             let entry = entries.iter().find(|entry| entry.id().name() == name).unwrap();
             entry.declaration().aliases.clone()

@@ -121,11 +121,20 @@ impl Wanted {
             launcher: launcher(self.tier),
             children: ChildSettings::default(),
         };
+        // Without hooks nobody has to be told of calls.
+        let hears = parts.modules.iter().any(|module| module.planned.kind == ModuleKind::Hook);
         let modules = PythonModules::start(parts).await;
         let (source, hooks) = (modules.source(), modules.hooks());
+        let witness = hears.then(|| Arc::new(modules.witness()));
         let (limits, change) = (self.limits, self.host);
-        let test =
-            TestHost::build(|builder| change(builder.source(source).hooks(hooks).limits(limits))).await;
+        let test = TestHost::build(|builder| {
+            let builder = builder.source(source).hooks(hooks).limits(limits);
+            change(match witness {
+                Some(witness) => builder.witness(witness),
+                None => builder,
+            })
+        })
+        .await;
         Stage { test, modules, folder }
     }
 }

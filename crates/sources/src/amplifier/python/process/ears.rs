@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures_util::{FutureExt as _, future::FusedFuture as _};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncReadExt as _,
@@ -16,7 +17,7 @@ use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,
 };
-use toolpost_model::{CallContext, LogLevel, NestedCall, OutputStream};
+use toolpost_model::{CallContext, EventBody, LogLevel, NestedCall, OutputStream};
 use toolpost_sandbox::Process;
 
 use super::{
@@ -240,7 +241,9 @@ impl Ears {
             }
             Word::Event { call, event, data } => {
                 if let Some(call) = self.desk.call(call) {
-                    call.context.log(LogLevel::Info, format!("{event} {data}"));
+                    let body =
+                        EventBody::module_event(&event, call.context.session_id(), Timestamp::now(), data);
+                    call.context.emit(body);
                 }
             }
             Word::PluginEvent { call, kind, data } => {
