@@ -33,8 +33,9 @@ mod session;
 pub use call::{
     Answer, CallHandle, PendingCall, PendingCause, Standing,
     explain::{
-        DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer, Layers,
-        PermissionLayer, ResultLayer, SchedulingLayer, SchemaVerdict, SurfaceLayer,
+        DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer, KeptIn,
+        KeptPlan, Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer, SchemaVerdict,
+        SurfaceLayer,
     },
 };
 pub use catalog::{
@@ -64,7 +65,7 @@ pub use host::{
     SessionError, SourceNews, SourceReport, StatusWord,
 };
 pub use record::{
-    blobs::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs},
+    blobs::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs, StoragePlace},
     declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
     evidence::{Export, ExportError, ExportFormat, InputChange, InputTrail, StandsOn, evidence_schema},
     facets::{FacetReader, Facets, NamedContent, ToldFacets},

@@ -22,9 +22,9 @@ use toolpost_config::{
     TokenConfig, ToolIndex,
 };
 use toolpost_core::{
-    Approvals, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits, OperatorSettings,
-    ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits, SourceSettings, SourceTrust,
-    ToolSettings, Witness,
+    Approvals, BlobStore, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits,
+    OperatorSettings, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits, SourceSettings,
+    SourceTrust, ToolSettings, Witness,
 };
 use toolpost_model::{Declaration, PrincipalName, Source, ToolPattern};
 use toolpost_sources::{PythonModules, RustModules};
@@ -141,6 +141,8 @@ pub struct HostParts {
     pub asked: Asked,
     /// Where remembered rules are kept. Without it: in the data directory, or in memory where there is none.
     pub rules: Option<Arc<dyn RuleStore>>,
+    /// Where results are kept that are too large to show, where there is no data directory. Without it: in memory.
+    pub blobs: Option<Arc<dyn BlobStore>>,
     /// A recording to serve. No tool, hook or rule of the configuration or of the embedder counts then.
     pub replay: Option<(Cassette, ReplayOptions)>,
 }
@@ -282,6 +284,8 @@ pub(crate) async fn host_on(
         builder = builder.blobs(Arc::new(blobs(config, data_dir)?));
         let JournalRetention { age, size } = config.retention.journal;
         builder = builder.retention(Retention { age, size });
+    } else if let Some(blobs) = parts.blobs {
+        builder = builder.blobs(blobs);
     }
     if let Some((cassette, options)) = parts.replay {
         return Ok(ComposedHost { host: builder.replay(cassette, options).build().await?, python: None });

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use toolpost_core::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter};
+use toolpost_core::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, StoragePlace};
 use toolpost_model::{BoxFuture, ContentDigest};
 
 use crate::{
@@ -141,6 +141,10 @@ impl BlobStore for DiskBlobs {
         Some(BlobRoom { used: self.used(), limit: self.0.options.total })
     }
 
+    fn place(&self) -> StoragePlace {
+        self.0.files.place()
+    }
+
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {
         let path = self.0.files.path_of(&digest);
         Box::pin(async move {
@@ -193,6 +197,11 @@ impl BlobFiles {
         Self::beside(&data_dir.journal_path())
     }
 
+    /// Those of the data directory at a path, which need not be there yet.
+    pub fn of_folder(data_dir: &Path) -> Self {
+        Self { root: data_dir.join("blobs") }
+    }
+
     /// Those that lie beside a journal.
     pub fn beside(journal: &Path) -> Self {
         Self { root: journal.with_file_name("blobs") }
@@ -225,6 +234,11 @@ impl BlobFiles {
 
     fn temporary(&self) -> PathBuf {
         self.root.join("tmp")
+    }
+
+    /// Where they are, for operators.
+    pub fn place(&self) -> StoragePlace {
+        StoragePlace::Folder(self.root.display().to_string())
     }
 
     fn each(&self, mut visit: impl FnMut(&contents::Listed) -> io::Result<()>) -> io::Result<()> {

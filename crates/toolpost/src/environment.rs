@@ -34,7 +34,7 @@ pub(crate) use configuration::{check_user_file, home, policy_file, user_file};
 pub(crate) use credentials::credentials;
 pub(crate) use editor::edit;
 pub(crate) use growing::GrowingFile;
-pub(crate) use looking::{credentials_to_look_at, rules_to_look_at};
+pub(crate) use looking::{blobs_to_look_at, credentials_to_look_at, rules_to_look_at};
 pub(crate) use mcp::{mcp_caches, mcp_values, pins_to_look_at};
 pub(crate) use module_files::{is_crate_without_manifest, module_path, pyproject_of};
 pub(crate) use saving::{Readers, Saving};

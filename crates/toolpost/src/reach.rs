@@ -108,11 +108,15 @@ pub(crate) async fn reach(
         Purpose::CallUnasked | Purpose::Look | Purpose::LookAtServers | Purpose::Accept => None,
     };
     let asked = if tty.is_some() { Asked::Operators } else { Asked::Nobody };
-    let rules = match purpose {
-        Purpose::Look | Purpose::LookAtServers => Some(environment::rules_to_look_at(&place.data_dir)),
-        Purpose::Call | Purpose::CallUnasked | Purpose::Accept => None,
+    let (rules, blobs) = match purpose {
+        Purpose::Look | Purpose::LookAtServers => (
+            Some(environment::rules_to_look_at(&place.data_dir)),
+            Some(environment::blobs_to_look_at(&place.data_dir)),
+        ),
+        Purpose::Call | Purpose::CallUnasked | Purpose::Accept => (None, None),
     };
-    let parts = HostParts { native, asked, rules, modules: Steps::of_modules(), ..HostParts::default() };
+    let parts =
+        HostParts { native, asked, rules, blobs, modules: Steps::of_modules(), ..HostParts::default() };
     match open_host(&config, parts).await {
         Ok(opened) => {
             terminal::keep_out(opened.host.redactor());

@@ -19,8 +19,8 @@ use crate::{
 };
 
 pub use layers::{
-    DeclarationLayer, ExecutionLayer, HookPlan, InterfaceLayer, InvocationLayer, Layers, PermissionLayer,
-    ResultLayer, SchedulingLayer, SchemaVerdict, SurfaceLayer,
+    DeclarationLayer, ExecutionLayer, HookPlan, InterfaceLayer, InvocationLayer, KeptIn, KeptPlan, Layers,
+    PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer, SchemaVerdict, SurfaceLayer,
 };
 
 /// What would happen to a call.

@@ -59,6 +59,15 @@ pub struct BlobRoom {
     pub limit: u64,
 }
 
+/// Where bytes are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoragePlace {
+    /// With the host: they go when it ends.
+    Memory,
+    /// In the folder of this name.
+    Folder(String),
+}
+
 /// Keeps bytes, named by their digest. Equal bytes are kept once.
 pub trait BlobStore: Send + Sync + 'static {
     /// Begins a content of unknown size.
@@ -68,6 +77,9 @@ pub trait BlobStore: Send + Sync + 'static {
     fn room(&self) -> Option<BlobRoom> {
         None
     }
+
+    /// Where it keeps them, for operators.
+    fn place(&self) -> StoragePlace;
 
     /// Opens a kept content. What is open can be read to its end, also when it is removed meanwhile.
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>>;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    ChangeKind, DeadlineBy, Explanation, Hook, HookCall, HookError, HookOutput, Limits, MatchedBy,
+    ChangeKind, DeadlineBy, Explanation, Hook, HookCall, HookError, HookOutput, KeptIn, Limits, MatchedBy,
     SchedulerLimits, SchemaVerdict,
 };
 use toolpost_model::{
@@ -48,6 +48,14 @@ async fn each_layer_has_its_say() {
         assert_eq!((deadline.ms, deadline.by), (1_500, DeadlineBy::Tool));
         let result = layers.result.unwrap();
         assert_eq!((result.inline_chars, result.strategy), (77, PersistStrategy::PreviewAndPersist));
+        let persistence = layers.persistence.unwrap();
+        assert_eq!(
+            (persistence.strategy, persistence.preview_chars, persistence.not_kept),
+            (PersistStrategy::PreviewAndPersist, 77, None)
+        );
+        let kept = persistence.kept.unwrap();
+        assert_eq!((kept.place, kept.folder, kept.used_bytes), (KeptIn::Memory, None, Some(0)));
+        assert!(kept.limit_bytes.is_some() && kept.read_with.is_empty());
     }
 }
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use toolpost_config::ToolSettings;
 use toolpost_model::{
-    BoxFuture, Declaration, EffectClass, EffectOrigin, ErrorClass, Lifecycle, Loading, Mode, Naming, Rule,
-    RuleOrigin, SessionScope, ShareRules, Source, SourceError, SourceSession, ToolFailure,
+    BoxFuture, Declaration, EffectClass, EffectOrigin, ErrorClass, Lifecycle, Loading, Mode, Naming, Role,
+    Rule, RuleOrigin, SessionScope, ShareRules, Source, SourceError, SourceSession, ToolFailure,
 };
 use toolpost_testkit::{Gate, MockTool};
 
@@ -195,4 +195,31 @@ async fn nothing_runs_that_cannot_be_recorded() {
     let session =
         server.send(Request::post("/sessions", json!({ "task": "x".repeat(20_000) }).to_string())).await;
     assert_eq!((session.status(), session.code().as_str()), (503, "journal_unavailable"));
+}
+
+#[tokio::test]
+async fn an_explanation_tells_where_a_large_result_is_kept_and_only_operators_the_folder() {
+    let place = Place::new().with_token("olga", Role::Operator, "olga-has-a-token");
+    let server = place.start().await;
+    let explain = Request::post("/tools/write_file/explain", r#"{"path":"a","content":""}"#);
+    for (request, is_operator) in [(explain.clone(), false), (explain.bearer("olga-has-a-token"), true)] {
+        let told = server.send(request).await.json()["layers"]["persistence"].clone();
+        assert_eq!(
+            (&told["strategy"], &told["not_kept"]),
+            (&json!("preview_and_persist"), &Value::Null),
+            "{told}"
+        );
+        assert_eq!(
+            (&told["preview_chars"], &told["kept"]["place"]),
+            (&json!(10_000), &json!("folder")),
+            "{told}"
+        );
+        assert_eq!(told["kept"]["read_with"], json!(["read_result", "search_result"]));
+        let blobs = place.data_dir().join("blobs").display().to_string();
+        let folder = told["kept"]["folder"].as_str();
+        assert_eq!(folder, is_operator.then_some(blobs.as_str()), "{told}");
+    }
+    let reads = server.send(Request::post("/tools/read_file/explain", r#"{"path":"a"}"#)).await.json();
+    let told = &reads["layers"]["persistence"];
+    assert!(told["kept"].is_null() && told["not_kept"].is_string(), "{told}");
 }

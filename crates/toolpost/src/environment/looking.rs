@@ -3,9 +3,11 @@
 use std::{path::Path, sync::Arc};
 
 use toolpost_config::{AuthorityReachConfig, CredentialConfig, HostConfig};
-use toolpost_core::{RememberedRule, RuleStore, RuleStoreError};
-use toolpost_model::{InvocationId, Secret};
-use toolpost_store::{DataDir, JournalReader, RulesFile};
+use toolpost_core::{
+    Blob, BlobError, BlobStore, BlobWriter, RememberedRule, RuleStore, RuleStoreError, StoragePlace,
+};
+use toolpost_model::{BoxFuture, ContentDigest, InvocationId, Secret};
+use toolpost_store::{BlobFiles, DataDir, JournalReader, RulesFile};
 
 /// The rules that were remembered in a data directory, so that `explain` decides as `call` does.
 pub(crate) fn rules_to_look_at(data_dir: &Path) -> Arc<dyn RuleStore> {
@@ -39,6 +41,29 @@ impl RuleStore for RulesToLookAt {
 
     fn forget(&self, _: &str) -> Result<bool, RuleStoreError> {
         Ok(false)
+    }
+}
+
+/// The place where a host with this data directory keeps results, so that `explain` names it. A host that only looks
+/// keeps none.
+pub(crate) fn blobs_to_look_at(data_dir: &Path) -> Arc<dyn BlobStore> {
+    Arc::new(BlobsToLookAt(BlobFiles::of_folder(data_dir)))
+}
+
+struct BlobsToLookAt(BlobFiles);
+
+impl BlobStore for BlobsToLookAt {
+    fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
+        let refusal = BlobError::Storage("a host that only looks keeps no results".to_owned());
+        Box::pin(std::future::ready(Err(refusal)))
+    }
+
+    fn place(&self) -> StoragePlace {
+        self.0.place()
+    }
+
+    fn open(&self, _: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {
+        Box::pin(std::future::ready(Err(BlobError::Missing)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolpost_model::{Content, EffectClass, ErrorClass, Outcome, SandboxProfile, ToolResult};
+use toolpost_model::{Content, Disposition, EffectClass, ErrorClass, Outcome, SandboxProfile, ToolResult};
 use toolpost_sources::{CommandDeclaration, CommandOutput, CommandParameter, ParameterType};
 
 use crate::workshop::{Tripwire, Workshop, facts, text};
@@ -152,6 +152,9 @@ async fn json_and_lines_are_read_from_standard_output_alone() {
     assert_eq!(large.error.unwrap().code, "output_too_large");
     let lines = run(CommandOutput::Lines, "echo noise >&2; printf 'a\\n\\nb'", |_| {}).await;
     assert_eq!(facts(&lines), &json!({ "lines": ["a", "", "b"], "total_lines": 3, "truncated": false }));
+    let none = run(CommandOutput::Lines, "true", |_| {}).await;
+    assert_eq!((none.disposition, text(&none)), (Disposition::Empty, "`try` wrote nothing"));
+    assert_eq!(facts(&none)["total_lines"], 0);
     let cut = run(CommandOutput::Lines, "seq 1 100", |declared| declared.max_output = Some(10)).await;
     assert_eq!(
         facts(&cut),
@@ -184,7 +187,8 @@ async fn input_comes_from_a_template_or_is_closed() {
     assert_eq!(text(&call(&shop1, json!({ "text": "--any\nthing" })).await), "<--any\nthing>\n");
     let closed = shop(command(&["cat"], &[])).await;
     let result = call(&closed, json!({})).await;
-    assert_eq!((result.outcome, text(&result)), (Outcome::Succeeded, ""));
+    assert_eq!((result.outcome, text(&result)), (Outcome::Succeeded, "`try` wrote nothing"));
+    assert_eq!(result.disposition, Disposition::Empty);
 }
 
 #[tokio::test]

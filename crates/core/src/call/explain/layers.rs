@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolpost_model::{
     Behavior, CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HiddenReason, HookEvent,
-    HookStanding, Lifecycle, Mode, ObservableInput, PersistStrategy, SandboxPlan, Stage, SurfaceId,
+    HookStanding, Lifecycle, Mode, ObservableInput, PersistStrategy, Role, SandboxPlan, Stage, SurfaceId,
     ToolError, ToolId, Visibility,
 };
 
@@ -19,6 +19,7 @@ use crate::{
         scheduling::Outlook,
     },
     host::Inner,
+    record::blobs::StoragePlace,
 };
 
 /// What each layer has to say. One that the call did not come to says nothing.
@@ -46,9 +47,12 @@ pub struct Layers {
     /// 7: how it would run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionLayer>,
-    /// 8 and 9: what would become of its result.
+    /// 8: how much of its result would be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<ResultLayer>,
+    /// 9: what would be kept of a result that is larger, and where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persistence: Option<PersistenceLayer>,
 }
 
 /// Which tool was meant.
@@ -207,6 +211,50 @@ pub struct ResultLayer {
     pub strategy: PersistStrategy,
 }
 
+/// What would be kept of a result that is larger than may be shown.
+#[derive(Clone, Debug, Serialize)]
+pub struct PersistenceLayer {
+    /// What becomes of it.
+    pub strategy: PersistStrategy,
+    /// How many of its characters are shown.
+    pub preview_chars: usize,
+    /// Where the whole of it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptPlan>,
+    /// Why nothing of it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<&'static str>,
+}
+
+/// Where results are kept.
+#[derive(Clone, Debug, Serialize)]
+pub struct KeptPlan {
+    /// In which kind of place.
+    pub place: KeptIn,
+    /// The folder. Only operators learn it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// How many bytes of kept results there may be, in all sessions together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
+    /// How many there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_bytes: Option<u64>,
+    /// The tools by which the caller can read on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read_with: Vec<&'static str>,
+}
+
+/// A kind of place for kept results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptIn {
+    /// They go when the host ends.
+    Memory,
+    /// They outlive the host.
+    Folder,
+}
+
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
@@ -245,6 +293,7 @@ pub(super) fn of(
         scheduling: scheduling(host, call).filter(|_| may_run),
         execution: resolved.filter(|_| may_run).map(|resolved| execution(host, call, resolved)),
         result: entry.filter(|_| may_run).map(|_| result(host, call)),
+        persistence: entry.filter(|_| may_run).map(|_| persistence(host, call)),
     }
 }
 
@@ -331,4 +380,33 @@ fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
 fn result(host: &Inner, call: &Call) -> ResultLayer {
     let room = keeping::room(host, call);
     ResultLayer { inline_chars: room.limit, strategy: room.strategy }
+}
+
+fn persistence(host: &Inner, call: &Call) -> PersistenceLayer {
+    let room = keeping::room(host, call);
+    let not_kept = match room.strategy {
+        PersistStrategy::Inline => Some("it is shown whole, however large it is"),
+        PersistStrategy::PreviewAndPersist
+        | PersistStrategy::RefOnly
+        | PersistStrategy::Redact
+        | PersistStrategy::DropWithReason
+        | PersistStrategy::NeverPersist => room.keeps_nothing(),
+    };
+    let readers = [("read_result", room.readers.read), ("search_result", room.readers.search)];
+    let kept = not_kept.is_none().then(|| {
+        let is_operator = call.session.principal().role == Role::Operator;
+        let (place, folder) = match host.artifact_room.blobs.place() {
+            StoragePlace::Memory => (KeptIn::Memory, None),
+            StoragePlace::Folder(path) => (KeptIn::Folder, Some(path).filter(|_| is_operator)),
+        };
+        let bytes = host.artifact_room.blobs.room();
+        KeptPlan {
+            place,
+            folder,
+            limit_bytes: bytes.map(|bytes| bytes.limit),
+            used_bytes: bytes.map(|bytes| bytes.used),
+            read_with: readers.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect(),
+        }
+    });
+    PersistenceLayer { strategy: room.strategy, preview_chars: room.preview(), kept, not_kept }
 }

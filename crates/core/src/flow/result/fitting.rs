@@ -73,7 +73,7 @@ impl Room {
     }
 
     /// How much is shown of what is larger.
-    fn preview(&self) -> usize {
+    pub(crate) fn preview(&self) -> usize {
         match self.strategy {
             PersistStrategy::PreviewAndPersist => self.limit.min(SMALLEST_PREVIEW.max(self.limit / 5)),
             PersistStrategy::RefOnly | PersistStrategy::Redact => 0,

@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use toolpost_model::{BoxFuture, ContentDigest};
 
-use super::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob};
+use super::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, StoragePlace};
 
 /// What a host without a store of its own keeps.
 const DEFAULT_LIMIT: u64 = 64 << 20;
@@ -52,6 +52,10 @@ impl BlobStore for MemoryBlobs {
 
     fn room(&self) -> Option<BlobRoom> {
         Some(BlobRoom { used: self.kept().used, limit: self.limit })
+    }
+
+    fn place(&self) -> StoragePlace {
+        StoragePlace::Memory
     }
 
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {

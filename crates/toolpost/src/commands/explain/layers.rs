@@ -24,6 +24,7 @@ pub(super) fn tell(explanation: &Value) {
     scheduling(explanation, &layers["scheduling"]);
     execution(explanation, &layers["execution"]);
     result(&layers["result"]);
+    persistence(&layers["persistence"]);
     if let Some(message) = text(explanation, "/error/message") {
         line("because", message);
         if let Some(hint) = text(explanation, "/error/hint") {
@@ -257,5 +258,32 @@ fn result(layer: &Value) {
     if let Some(most) = layer["inline_chars"].as_u64() {
         let strategy = words(layer, "/strategy");
         line("result", format!("up to {most} characters are shown; of a larger one: {strategy}"));
+    }
+}
+
+fn persistence(layer: &Value) {
+    let Some(preview) = layer["preview_chars"].as_u64() else { return };
+    let shown = match preview {
+        0 => "nothing of a larger one is shown".to_owned(),
+        _ => format!("{preview} characters of a larger one are shown"),
+    };
+    let kept = match (text(layer, "/not_kept"), words(layer, "/kept/place").as_str()) {
+        (Some(why), _) => format!("nothing of it is kept: {why}"),
+        (None, "memory") => "the whole is kept in memory until the host ends".to_owned(),
+        (None, _) => match text(layer, "/kept/folder") {
+            Some(folder) => format!("the whole is kept in `{folder}`"),
+            None => "the whole is kept on disk".to_owned(),
+        },
+    };
+    let strategy = words(layer, "/strategy");
+    line("persistence", format!("{strategy}: {shown}, and {kept}"));
+    if let (Some(used), Some(limit)) =
+        (layer["kept"]["used_bytes"].as_u64(), layer["kept"]["limit_bytes"].as_u64())
+    {
+        beneath("room", format!("{used} of {limit} bytes of kept results are in use"));
+    }
+    let readers: Vec<&str> = list(layer, "/kept/read_with").filter_map(Value::as_str).collect();
+    if !readers.is_empty() {
+        beneath("read with", format!("`{}`", readers.join("`, `")));
     }
 }
