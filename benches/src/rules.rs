@@ -78,6 +78,7 @@ impl MadeCall {
             effects: &self.effects,
             principal: &self.principal,
             opinions: &[],
+            delegated: &[],
             at: Timestamp::UNIX_EPOCH,
         }
     }

@@ -70,7 +70,8 @@ impl StartSettings {
             commands,
             hooks,
             authorities,
-            environment,
+            // Of it, only the variables count that other sections name.
+            environment: _,
             tools,
             policy_tools,
             restricted_tools,
@@ -92,12 +93,7 @@ impl StartSettings {
         } = config;
         // A rule means the same wherever it was written.
         let rules: Vec<_> = rules.iter().cloned().map(unplaced).collect();
-        let named = sandbox.environment.iter();
-        let named = named.chain(commands.iter().flat_map(|command| &command.environment));
-        let named = named.chain(hooks.iter().flat_map(|hook| &hook.environment));
-        let of_authorities = authorities.iter().flat_map(|authority| authority.environment());
-        let named: BTreeSet<&String> = named.chain(of_authorities).collect();
-        let variables: Vec<_> = named.iter().map(|name| environment.variables.get(*name)).collect();
+        let variables = named_variables(config);
         let texts: Vec<String> = mcp.texts().flat_map(|text| text.pieces()).map(piece).collect();
         let sections = [
             ("mode", digest(&(mode, forbid_bypass))),
@@ -131,6 +127,16 @@ impl StartSettings {
         ];
         SettingsDigests(sections.into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect())
     }
+}
+
+/// The values of the variables that sections name for children of the host.
+fn named_variables(config: &HostConfig) -> Vec<Option<&String>> {
+    let named = config.sandbox.environment.iter();
+    let named = named.chain(config.commands.iter().flat_map(|command| &command.environment));
+    let named = named.chain(config.hooks.iter().flat_map(|hook| &hook.environment));
+    let named = named.chain(config.authorities.iter().flat_map(|authority| authority.environment()));
+    let named: BTreeSet<&String> = named.collect();
+    named.iter().map(|name| config.environment.variables.get(*name)).collect()
 }
 
 fn unplaced(mut rule: toolpost_model::Rule) -> toolpost_model::Rule {

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// The result on record of a call that the host goes on with.
-async fn result_of(host: &toolpost_testkit::TestHost, id: InvocationId) -> Value {
+async fn result_of(host: &TestHost, id: InvocationId) -> Value {
     host.host.wait(id, &operator(), Duration::from_secs(60)).await.unwrap();
     let mut ends = ends(&host.journal, id).await;
     assert_eq!(ends.len(), 1, "exactly one end");
