@@ -77,14 +77,15 @@ impl EventBody {
     /// data, so a module can never use a kind of the host's.
     pub const MODULE_EVENT: &str = "module_event";
 
-    /// An event of a module: its name, the session, the time, and the module's own data.
-    pub fn module_event(event: &str, session: &SessionId, at: Timestamp, data: Value) -> Self {
-        let data = serde_json::json!({
-            "event": event,
-            "session_id": session.as_str(),
-            "timestamp": at.to_string(),
-            "data": data,
-        });
+    /// An event of a module: its name, the session, the time where it is known, and the module's own data.
+    pub fn module_event(event: &str, session: &SessionId, at: Option<Timestamp>, data: Value) -> Self {
+        let told = [
+            ("event", Value::from(event)),
+            ("session_id", Value::from(session.as_str())),
+            ("timestamp", at.map(|at| at.to_string()).into()),
+            ("data", data),
+        ];
+        let data = told.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         Self::Custom { name: Self::MODULE_EVENT.to_owned(), data }
     }
 

@@ -27,7 +27,7 @@
 //! | `ready {core, note}`, `refused {message}` | which `amplifier_core` is in use, or why nothing can be loaded |
 //! | `ask {ask, call, what, …}` | a running call wants something: `what` is `tool` with `tool` and `arguments`, `approval` with `prompt` and `options`, or `message` with `plugin` and `message` |
 //! | `output {call, stream, text}` | what a call printed |
-//! | `event {call, event, data}` | what a module emitted |
+//! | `event {call, event, at, data}` | what a module emitted |
 //! | `plugin_event {call, kind, data}` | an A2E event of a tool of a plugin |
 //! | `push {mount, message}` | an A2E message of a plugin for the agent of the session |
 //! | `audit {entry}` | a line for the audit file of the A2E host |
@@ -200,6 +200,9 @@ pub(super) enum Word {
     Event {
         call: u64,
         event: String,
+        /// When the module emitted it.
+        #[serde(default)]
+        at: Option<String>,
         data: Value,
     },
     PluginEvent {

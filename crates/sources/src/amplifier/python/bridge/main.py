@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import datetime
 import os
 import signal
 import sys
@@ -282,7 +283,8 @@ class Bridge:
         told = plain(data)
         if len(encoded(told)) > LONGEST_EVENT:
             told = {"cut": "the event is too large to be told"}
-        self.channel.send(type="event", call=call.id, event=shown(event), data=told)
+        at = datetime.datetime.now(datetime.timezone.utc).isoformat()
+        self.channel.send(type="event", call=call.id, event=shown(event), at=at, data=told)
 
 
 def _folder():

@@ -9,7 +9,6 @@ use std::{
 };
 
 use futures_util::{FutureExt as _, future::FusedFuture as _};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncReadExt as _,
@@ -239,10 +238,10 @@ impl Ears {
                     call.printed(stream, text.as_bytes());
                 }
             }
-            Word::Event { call, event, data } => {
+            Word::Event { call, event, at, data } => {
                 if let Some(call) = self.desk.call(call) {
-                    let body =
-                        EventBody::module_event(&event, call.context.session_id(), Timestamp::now(), data);
+                    let at = at.and_then(|at| at.parse().ok());
+                    let body = EventBody::module_event(&event, call.context.session_id(), at, data);
                     call.context.emit(body);
                 }
             }
