@@ -4,6 +4,7 @@ mod cancel;
 mod inputs;
 mod met;
 mod milestones;
+mod origin;
 mod output;
 mod parent;
 mod parking;
@@ -153,28 +154,6 @@ impl LiveCall {
         }
     }
 
-    /// Its own span.
-    pub(crate) fn trace(&self) -> TraceContext {
-        match &self.caller_span {
-            Some(caller) => caller.child(self.id),
-            None => TraceContext::of_call(self.id),
-        }
-    }
-
-    /// Makes it a call that an earlier host was asked for: its id tells when.
-    pub(crate) fn resumed(mut self) -> Self {
-        let millis = i64::try_from(self.id.unix_millis()).unwrap_or_default();
-        self.asked_for_at = jiff::Timestamp::from_millisecond(millis).ok();
-        self
-    }
-
-    /// Makes it a call of the call that `parent` stops.
-    pub(crate) fn nested_in(mut self, parent: &CancellationToken) -> Self {
-        self.cancel = parent.child_token();
-        self.is_nested = true;
-        self
-    }
-
     /// The call is on record, or has ended: it may be acknowledged.
     pub(crate) fn accepted(&self) {
         let _ = self.accepted.set(());
@@ -230,32 +209,6 @@ impl LiveCall {
 
     pub(crate) fn host_redactor(&self) -> &HostRedactor {
         &self.redactor
-    }
-
-    /// Tells the call to stop. `by` is the principal that asks for it, where it is not the host.
-    pub(crate) fn cancel(&self, reason: CancelReason, by: Option<&Principal>) {
-        // The first reason stays: it is the one that stopped the work.
-        let cancellation = Cancellation { reason, by: by.cloned(), requested_at: crate::port::now() };
-        let is_first = self.cancellation.set(cancellation).is_ok();
-        self.cancel.cancel();
-        if let Some(watch) = self.watch.as_ref().filter(|_| is_first) {
-            watch.canceled(reason);
-        }
-    }
-
-    pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
-        let from_above = self.is_nested && self.cancel.is_cancelled();
-        let own = self.cancellation.get().map(|cancellation| cancellation.reason);
-        own.or(from_above.then_some(CancelReason::ParentStopped))
-    }
-
-    /// The first word to stop that was meant for this call itself.
-    pub(crate) fn cancellation(&self) -> Option<&Cancellation> {
-        self.cancellation.get()
-    }
-
-    pub(crate) fn token(&self) -> &CancellationToken {
-        &self.cancel
     }
 
     pub(crate) fn add_secrets(&self, secrets: Vec<String>) {

@@ -1,5 +1,6 @@
 //! One MCP server, as the host knows it: what was accepted of it, what it offers now, and the ways to it.
 
+mod health;
 mod stale;
 
 use std::{
@@ -14,8 +15,8 @@ use std::{
 use tokio::sync::Semaphore;
 use toolpost_core::PinStore;
 use toolpost_model::{
-    ErrorClass, SandboxProfile, SessionId, SourceError, SourceFeed, SourceHealth, SourceNotice,
-    SourceProblem, SourceState, ToolFailure, ToolId,
+    ErrorClass, SandboxProfile, SessionId, SourceError, SourceFeed, SourceNotice, SourceProblem, ToolFailure,
+    ToolId,
 };
 
 use super::{
@@ -391,6 +392,9 @@ impl Server {
         seen: Option<&str>,
     ) -> Result<Vec<ToolId>, SourceError> {
         self.load().await;
+        if let Some(reason) = self.unreadable().await {
+            return Err(SourceError { origin: self.settings.name.clone(), reason });
+        }
         // What was kept back in an earlier life of the host is what the operator was shown.
         let looked = self
             .manifest
@@ -464,28 +468,6 @@ impl Server {
     /// What a call of this tool asks for, now that the server is there.
     pub(super) fn target(&self, tool: &ToolId) -> Option<Target> {
         self.listing().targets.get(tool).cloned()
-    }
-
-    pub(super) fn health(&self) -> SourceHealth {
-        let mut all: Vec<_> = lock(&self.sessions).values().map(|link| link.shown()).collect();
-        all.push(self.link.shown());
-        let rank = |state: SourceState| match state {
-            SourceState::Failing => 0,
-            SourceState::Starting => 1,
-            SourceState::Ready => 2,
-            SourceState::Idle => 3,
-            SourceState::Stopped => 4,
-        };
-        let restarts = all.iter().map(|shown| shown.restarts).sum();
-        let worst = all.into_iter().min_by_key(|shown| rank(shown.state));
-        let (state, message) = worst.map_or((SourceState::Idle, None), |shown| (shown.state, shown.message));
-        let listing = self.listing();
-        let setup = listing.problems.iter().find(|problem| problem.code == SETUP_REQUIRED);
-        let (state, message) = match setup {
-            Some(problem) => (SourceState::Failing, Some(problem.message.clone())),
-            None => (state, message.or_else(|| self.unbound())),
-        };
-        SourceHealth { state, message, restarts, quarantined: listing.quarantined.clone() }
     }
 
     /// Ends everything.

@@ -53,8 +53,8 @@ impl Office {
     /// The decision of the last call on record.
     fn decision(&self) -> Value {
         let recorded = self.run(&["journal", "export", "--format", "jsonl"]).expect(0).stdout;
-        let lines = recorded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let ended = lines.filter(|line| line["record"] == "ended").last().unwrap();
+        let mut lines = recorded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let ended = lines.rfind(|line| line["record"] == "ended").unwrap();
         ended["body"]["decision"].clone()
     }
 }

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 use toolpost_model::{Principal, PrincipalName, Role};
 
-use super::{Call, LateAnswer};
+use super::{Call, LateAnswer, LiveCall};
 
 /// Why a call was told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,34 @@ pub(crate) struct CancellationBody<'a> {
     /// When the work was known to have stopped. `None`: the host stopped listening, and the work may go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     acknowledged_at: Option<Timestamp>,
+}
+
+impl LiveCall {
+    /// Tells the call to stop. `by` is the principal that asks for it, where it is not the host.
+    pub(crate) fn cancel(&self, reason: CancelReason, by: Option<&Principal>) {
+        // The first reason stays: it is the one that stopped the work.
+        let cancellation = Cancellation { reason, by: by.cloned(), requested_at: crate::port::now() };
+        let is_first = self.cancellation.set(cancellation).is_ok();
+        self.cancel.cancel();
+        if let Some(watch) = self.watch.as_ref().filter(|_| is_first) {
+            watch.canceled(reason);
+        }
+    }
+
+    pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
+        let from_above = self.is_nested && self.cancel.is_cancelled();
+        let own = self.cancellation.get().map(|cancellation| cancellation.reason);
+        own.or(from_above.then_some(CancelReason::ParentStopped))
+    }
+
+    /// The first word to stop that was meant for this call itself.
+    pub(crate) fn cancellation(&self) -> Option<&Cancellation> {
+        self.cancellation.get()
+    }
+
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.cancel
+    }
 }
 
 impl Call {

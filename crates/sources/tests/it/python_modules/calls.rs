@@ -181,3 +181,11 @@ async fn hooks_hear_of_tools_that_are_not_there_and_collect_what_modules_contrib
         assert_eq!(told, json!({ "errors": ["no_such_tool"], "events": ["kit:used"] }));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_finds_the_span_of_its_call() {
+    let stage = Stage::new(Core::StandIn, &["tool-rough"]).await;
+    let result = stage.call("dispatch", json!({ "key": "traceparent" })).await;
+    let span = toolpost_model::TraceContext::of_call(result.invocation_id).traceparent();
+    assert_eq!(result.model_text(), span, "{result:?}");
+}

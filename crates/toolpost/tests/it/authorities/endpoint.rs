@@ -163,7 +163,7 @@ fn the_endpoint_gets_the_question_with_the_credential_and_without_secrets() {
     assert_eq!(request.line, "POST /v1/data/toolpost/decision HTTP/1.1");
     let header = |name: &str| {
         let found = request.headers.iter().filter_map(|line| line.split_once(": "));
-        found.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).last()
+        found.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next_back()
     };
     assert_eq!(header("authorization").as_deref(), Some("Bearer s3cret-s3cret-s3cret"));
     assert_eq!(header("content-type").as_deref(), Some("application/json"));

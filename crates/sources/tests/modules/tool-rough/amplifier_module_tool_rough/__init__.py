@@ -135,7 +135,7 @@ class Rough:
             return f"{os.getpid()}.{file.read().split()[21]}"
 
     async def dispatch(self, input):
-        return self.coordinator._tool_dispatch_contexts[asyncio.current_task()]["tool_call_id"]
+        return self.coordinator._tool_dispatch_contexts[asyncio.current_task()][input.get("key", "tool_call_id")]
 
 
 NAMES = [name for name in vars(Rough) if not name.startswith("_") and name not in ("execute", "place")]
