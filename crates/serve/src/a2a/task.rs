@@ -245,11 +245,17 @@ impl Task {
             if let Standing::Over(_) = state.calls[place] {
                 return;
             }
+            let was_asked = matches!(state.calls[place], Standing::Asked(_));
             state.calls[place] = Standing::Over(outcome);
             state.bytes += bytes;
             let before = state.questions.len();
             state.questions.retain(|question| question.place != place);
             let still = open_state(state);
+            // The end of a quick call may arrive before the answer to its question does. Readers then still see that the
+            // task left `input-required`.
+            if was_asked && still == TaskState::Working && outcome.is_some_and(Outcome::is_success) {
+                state.push(still, None, at);
+            }
             if task.tells_events {
                 let message = Some(task.event(state, event));
                 state.push(still, message, at);
