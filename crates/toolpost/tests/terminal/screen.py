@@ -80,6 +80,8 @@ class Screen:
             return self.status is not None
 
         until(gone, seconds, "the program ends")
+        # The terminal still holds the last words: the reader ends once it has read them all.
+        self._reader.join(seconds)
         return self.status
 
     def close(self):
