@@ -35,5 +35,5 @@ pub use directory::Directory;
 pub use opaque::{Opaque, OpaqueReason};
 pub use pattern::{CommandPattern, PatternError};
 pub use programs::HiddenStart;
-pub use render::command_text;
+pub use render::{command_text, shortened};
 pub use suggest::suggestions;

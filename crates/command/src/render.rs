@@ -12,7 +12,10 @@ const LONGEST_VARIABLE: usize = 40;
 const MOST_VARIABLES: usize = 4;
 
 /// One line with control characters shown as escapes, cut with an ellipsis.
-pub(crate) fn shortened(text: &str) -> String {
+///
+/// The cut is between words. A text is shortened long before anybody takes secrets out of it, and half a password is not
+/// known as one: a word that does not fit is left out whole.
+pub fn shortened(text: &str) -> String {
     shortened_to(LONGEST, text)
 }
 
@@ -21,17 +24,20 @@ fn shortened_to(longest: usize, text: &str) -> String {
     if text.len() <= longest && text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return text.to_owned();
     }
-    let mut line = String::with_capacity(text.len().min(longest));
-    for (count, c) in text.chars().enumerate() {
-        if count == longest {
-            line.push('…');
-            break;
-        }
+    let shown = match text.char_indices().nth(longest) {
+        None => text,
+        Some((end, _)) => &text[..text[..end].rfind(char::is_whitespace).unwrap_or(0)],
+    };
+    let mut line = String::with_capacity(shown.len() + 4);
+    for c in shown.trim_end().chars() {
         if c.is_control() || is_invisible(c) {
             line.extend(c.escape_default());
         } else {
             line.push(c);
         }
+    }
+    if shown.len() < text.len() {
+        line.push_str(if line.is_empty() { "…" } else { " …" });
     }
     line
 }

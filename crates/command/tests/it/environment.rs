@@ -84,13 +84,13 @@ fn what_is_shown_is_short_and_tame() {
     assert_eq!(text(&[("A", "1"), ("B", "")]), "A=1 B= rm -rf x");
     assert_eq!(text(&[("A", "\u{202e}\u{1b}[2J\n; ls #")]), r"A='\u{202e}\u{1b}[2J\n; ls #' rm -rf x");
     let long = "y".repeat(5000);
-    assert_eq!(text(&[("A", &long)]), format!("A={}… rm -rf x", "y".repeat(40)));
+    assert_eq!(text(&[("A", &long)]), "A=… rm -rf x");
     let many: Vec<String> = (0..9).map(|number| format!("V{number}")).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "1")).collect();
     assert_eq!(text(&many), "V0=1 V1=1 V2=1 V3=1 (and 5 more variables) rm -rf x");
     // Those in the text itself, too, and before a command that is not literal.
     assert_eq!(analyze("A=1 rm x").commands[0].text, "A=1 rm x");
-    assert_eq!(analyze(&format!("A={long} rm $x")).commands[0].text, format!("A={}… rm $x", "y".repeat(40)));
+    assert_eq!(analyze(&format!("A={long} rm $x")).commands[0].text, "A=… rm $x");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use serde_json::json;
 use toolpost_core::KnownSecrets;
 use toolpost_model::{
-    Content, EffectClass, EventBody, FnTool, LogLevel, Mode, NestedCall, Outcome, OutputChunk, OutputStream,
-    ToolFailure, ToolResult,
+    ArgumentKind, ArgumentMeaning, ClassFact, Content, EffectClass, EventBody, FnTool, LogLevel, Mode,
+    NestedCall, Outcome, OutputChunk, OutputStream, ToolFailure, ToolResult,
 };
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
@@ -289,5 +289,30 @@ async fn a_call_made_by_a_call_knows_its_secrets() {
     assert_eq!(inner.inputs(), [json!({ "text": format!("pin {ARGUMENT_SECRET}") })]);
     for row in host.records().await {
         assert!(!row.record.body.contains(ARGUMENT_SECRET), "{}", row.record.body);
+    }
+}
+
+#[tokio::test]
+async fn a_long_command_is_shortened_after_its_secrets_were_taken_out() {
+    let tool = MockTool::named("demo.run").class(EffectClass::Execute).declare(|d| {
+        d.interface.safety.class = ClassFact::ByInput;
+        d.interface.permission.arguments = vec![ArgumentMeaning::of("command", ArgumentKind::Command)];
+    });
+    let redactor = KnownSecrets::new([("host_token", HOST_SECRET)]);
+    let host = TestHost::build(|b| b.tool(tool).redactor(redactor)).await;
+    for length in [150, 170, 185, 190, 199, 230, 255] {
+        // Where the text is cut at a fixed place, one of these has the secret across it.
+        for command in ["curl", "eval $(x)", "TOKEN=abc", "sh -c"] {
+            let command = format!("{command} {} {HOST_SECRET} {}", "x".repeat(length), "y".repeat(1_000));
+            host.call("run", json!({ "command": command })).await;
+        }
+    }
+    for row in host.records().await {
+        let body = &row.record.body;
+        assert!(!body.contains(&HOST_SECRET[..8]), "{body}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        if let Some(found) = body["decision"]["classified"]["found"].as_str() {
+            assert!(found.chars().count() < 300, "{found}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! How the class of a part of a call was found, where the arguments told it: commands, paths, addresses.
 
+use toolpost_command::shortened;
 use toolpost_model::{Access, ClassFact, ClassFinding, EffectClass};
 
 use super::{
@@ -24,7 +25,7 @@ fn found(part: &Part) -> String {
     }
     match &part.subject {
         Subject::Command(command) => {
-            let text = super::parts::shown(&command.text);
+            let text = shortened(&command.text);
             match part.class {
                 EffectClass::Read if command.only_steers() => format!("`{text}` only steers the shell"),
                 EffectClass::Read => format!("`{text}` is a command that is known to only read"),

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 use toolpost_command::{
     Analysis, Directory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with, command_text,
+    shortened,
 };
 use toolpost_model::{
     Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, ResourceKey, SandboxProfile,
@@ -24,8 +25,6 @@ const MAX_PARTS: usize = 4096;
 const URL_BYTES: usize = 64 * 1024;
 /// More reasons than this nobody reads.
 const TOLD_REASONS: usize = 16;
-/// How much of an argument is shown.
-const SHOWN_CHARS: usize = 200;
 
 /// One thing that a call does.
 #[derive(Debug)]
@@ -233,7 +232,7 @@ impl<'a> Gathering<'a> {
     }
 
     fn unread(&mut self, kind: ArgumentKind, given: &str, why: &str) {
-        let shown = shown(given);
+        let shown = shortened(given);
         let class = match kind {
             ArgumentKind::ReadPath => EffectClass::Read,
             ArgumentKind::WritePath => self.class_of_write(false),
@@ -337,7 +336,7 @@ impl<'a> Gathering<'a> {
             Value::Null => None,
             Value::String(text) => Some(match self.places.resolve(text, None).as_deref() {
                 Ok([only]) => Ok(only.clone()),
-                Ok(_) | Err(_) => Err(format!("begins in `{}`, which is not clear", shown(text))),
+                Ok(_) | Err(_) => Err(format!("begins in `{}`, which is not clear", shortened(text))),
             }),
             _ => Some(Err("begins in a folder that is not clear".to_owned())),
         }
@@ -370,8 +369,8 @@ impl<'a> Gathering<'a> {
         let spelled_in = command.spelled_in.map(|line| SpelledIn { command: first + line.command, ..line });
         // The line's own reason for hiding already covers its unknown pieces.
         let is_unclear = command.opaque && spelled_in.is_none();
-        let opaque = is_unclear.then(|| format!("`{}` is known only when it runs", shown(&command.text)));
-        let hides = command.hides.map(|hidden| format!("`{}` {}", shown(&command.text), hidden.why));
+        let opaque = is_unclear.then(|| format!("`{}` is known only when it runs", shortened(&command.text)));
+        let hides = command.hides.map(|hidden| format!("`{}` {}", shortened(&command.text), hidden.why));
         let subject = Subject::Command(Box::new(command));
         if tells {
             self.push(class, subject, opaque);
@@ -484,13 +483,4 @@ fn kind_of(access: Access) -> ArgumentKind {
         Access::Read => ArgumentKind::ReadPath,
         Access::Write => ArgumentKind::WritePath,
     }
-}
-
-pub(super) fn shown(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(SHOWN_CHARS).is_some() {
-        shown.push('…');
-    }
-    shown
 }
