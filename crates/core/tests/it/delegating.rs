@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_core::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, HostBuilder};
-use toolpost_model::{AuthorityName, Behavior, BoxFuture, EffectClass, Mode};
+use toolpost_model::{AuthorityKind, AuthorityName, Behavior, BoxFuture, EffectClass, Mode};
 use toolpost_testkit::{MockTool, TestHost};
 
 type Answer = Result<AuthorityAnswer, AuthorityFault>;
@@ -20,6 +20,7 @@ type Answering = Box<dyn Fn(&Value) -> BoxFuture<'static, Answer> + Send + Sync>
 /// An authority of an embedder, which keeps the questions it got.
 struct Bureau {
     name: AuthorityName,
+    kind: AuthorityKind,
     limit: Duration,
     kept_for: Option<Duration>,
     answering: Answering,
@@ -43,6 +44,7 @@ impl Bureau {
     fn answering(answering: impl Fn(&Value) -> BoxFuture<'static, Answer> + Send + Sync + 'static) -> Self {
         Self {
             name: "bureau".parse().unwrap(),
+            kind: AuthorityKind::Embedded,
             limit: Duration::from_secs(5),
             kept_for: None,
             answering: Box::new(answering),
@@ -71,6 +73,10 @@ impl Bureau {
 impl DecisionAuthority for Bureau {
     fn name(&self) -> &AuthorityName {
         &self.name
+    }
+
+    fn kind(&self) -> AuthorityKind {
+        self.kind
     }
 
     fn time_limit(&self) -> Duration {

@@ -59,6 +59,7 @@ const NAMES: &[&str] = &[
     "artifact",
     "ask_id",
     "asked_at",
+    "authority",
     "by",
     // It was made clean when the call was, so that every record of the call says the same.
     "correlation_id",

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolpost_core::{Acknowledged, Approvals, Journal as _, MemoryJournal, RecordKind, Strength};
+use toolpost_core::{
+    Acknowledged, Approvals, Export, ExportFormat, Journal as _, MemoryJournal, RecordKind, Strength,
+};
 use toolpost_model::{
     ApprovalScope,
     Behavior::{Allow, Ask, Deny},
@@ -194,4 +196,18 @@ async fn a_call_is_acknowledged_before_its_authority_has_answered() {
     assert_eq!(host.call_records().await.last().unwrap().record.kind, RecordKind::Accepted);
     host.host.cancel(handle.invocation_id(), &Principal::operator("ann"));
     assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
+}
+
+#[tokio::test]
+async fn a_secret_that_is_an_authoritys_name_leaves_the_record_readable() {
+    let tool = act();
+    let bureau = Bureau::voting(Allow).named("team-policy");
+    let host = host(&tool, Mode::Default, &["delegate team-policy act"], vec![bureau]).await;
+    let called = host.call("act", json!({ "n": 1, "pin": "team-policy" })).await;
+    assert_eq!(called.outcome, Outcome::Succeeded);
+    assert_eq!(decision(&host).await["delegated"][0]["authority"], "team-policy");
+    let mut export = Export::new(ExportFormat::AgentTool);
+    for row in host.records().await {
+        export.take(&row, &mut Vec::new()).unwrap();
+    }
 }

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolpost_core::{AuthorityFault, Export, ExportFormat};
+use toolpost_core::{AuthorityFault, Export, ExportFormat, Facts, Policy, PolicyEngine as _};
 use toolpost_model::{
-    Access,
+    Access, AuthorityKind,
     Behavior::{self, Allow, Ask, Deny},
-    EffectClass, Effects, ErrorClass, Mode, Outcome, ResourceKey,
+    DelegatedVote, EffectClass, Effects, ErrorClass, Mode, Outcome, Principal, Provenance, ResourceKey, Rule,
+    RuleOrigin, RuleRef,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
 use super::{Bureau, act, decision, host};
+use crate::rules::calls::MadeCall;
 
 async fn check(mode: Mode, rules: &[&str], vote: Behavior, expected: Behavior) {
     let tool = act();
@@ -164,4 +166,60 @@ async fn a_call_that_no_rule_delegates_and_one_that_another_rule_denies_ask_nobo
     assert!(decision(&host).await["delegated"].is_null());
     assert_eq!(host.call("act", json!({ "n": 1 })).await.outcome, Outcome::Succeeded);
     assert_eq!(questions.count(), 1);
+}
+
+/// The decision on a call where the authority votes for it.
+fn allowed_by_vote(rule: &str, call: &MadeCall) -> Behavior {
+    let vote = DelegatedVote {
+        authority: "bureau".parse().unwrap(),
+        kind: None,
+        behavior: Allow,
+        reason: None,
+        fault: None,
+        rule: RuleRef::from(&Rule::parse(rule, RuleOrigin::Cli, "test").unwrap()),
+        cached: false,
+        at_us: 0,
+        duration_us: 0,
+    };
+    let principal = Principal::agent("agent");
+    let facts = Facts { delegated: &[vote], ..call.facts(&principal) };
+    Policy::of(Mode::Default, &[rule]).unwrap().decide(&facts).behavior
+}
+
+#[test]
+fn the_allow_of_an_authority_reaches_no_further_than_an_allow_rule() {
+    let check = |rule: &str, call: &MadeCall, expected: Behavior| {
+        assert_eq!(allowed_by_vote(rule, call), expected, "{rule}");
+        let allow = rule.replace("delegate bureau", "allow");
+        let by_rule = Policy::of(Mode::Default, &[&allow]).unwrap();
+        let by_rule = by_rule.decide(&call.facts(&Principal::agent("agent")));
+        assert_eq!(by_rule.behavior, expected, "{allow}");
+    };
+    let shell = |command: &str| MadeCall::read(&format!("shell: {command}"), None);
+    check("delegate bureau shell", &shell("make"), Allow);
+    check("delegate bureau shell(make *)", &shell("make all"), Allow);
+    check("delegate bureau shell(make *)", &shell("make all > .bashrc"), Ask);
+    let mut stranger = shell("make");
+    stranger.declaration.tool_id = "evil.shell".parse().unwrap();
+    stranger.declaration.provenance = Provenance::Outside;
+    check("delegate bureau shell", &stranger, Ask);
+    check("delegate bureau shell(make)", &stranger, Ask);
+    check("delegate bureau evil.shell", &stranger, Allow);
+}
+
+#[tokio::test]
+async fn the_exported_reason_is_that_of_the_authority_where_two_rules_delegate_to_it() {
+    let tool = act();
+    let bureau = Bureau { kind: AuthorityKind::Endpoint, ..Bureau::voting(Deny) };
+    let rules = ["delegate bureau demo.act", "delegate bureau class:write"];
+    let host = host(&tool, Mode::Default, &rules, vec![bureau]).await;
+    host.call("act", json!({ "n": 1 })).await;
+    let (mut export, mut written) = (Export::new(ExportFormat::AgentTool), Vec::new());
+    for row in host.records().await {
+        export.take(&row, &mut written).unwrap();
+    }
+    export.finish(&mut written);
+    let lines = written.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let decided = lines.filter(|line| line["record"] == "permission_decision").last().unwrap();
+    assert_eq!(decided["reason"]["type"], "policy", "{decided}");
 }

@@ -137,7 +137,8 @@ pub(super) fn policy_refs(story: &Story) -> Vec<String> {
     let asked = story.asked.iter().map(|asked| &asked.decision);
     let mut refs: Vec<String> = Vec::new();
     for decision in asked.chain(last(story)) {
-        let by_mode = decision.reason.kind == ReasonType::Mode;
+        // A class that was found in the arguments says what the mode was asked about; the mode decided.
+        let by_mode = matches!(decision.reason.kind, ReasonType::Mode | ReasonType::Classifier);
         let by_mode = by_mode.then(|| format!("mode/{}", decision.mode.as_str()));
         for one in rules(decision).map(rule_ref).chain(by_mode) {
             if !refs.contains(&one) {
