@@ -210,10 +210,9 @@ impl Session {
         own.engine = None;
     }
 
-    /// Lets the session call these. Returns those that it could not call before.
-    pub(crate) fn discover(&self, tools: impl Iterator<Item = ToolId>) -> Vec<ToolId> {
-        let mut discovered = lock(&self.discovered);
-        tools.filter(|tool| discovered.insert(tool.clone())).collect()
+    /// Lets the session call these.
+    pub(crate) fn discover(&self, tools: Vec<ToolId>) {
+        lock(&self.discovered).extend(tools);
     }
 
     pub(crate) fn has_discovered(&self, tool: &ToolId) -> bool {

@@ -16,13 +16,15 @@ use crate::{
 };
 
 impl Inner {
-    /// Lets a session call these deferred tools, and puts those on record that it was not shown before.
+    /// Puts those of the deferred tools on record that a session was not shown before, and lets it call them from then on. A
+    /// tool whose discovery could not be recorded stays undiscovered, so that the next list records it.
     async fn discover(&self, session: &Session, shown: impl Iterator<Item = ToolId>, way: DiscoveryWay) {
-        let tools = session.discover(shown);
+        let tools: Vec<ToolId> = shown.filter(|tool| !session.has_discovered(tool)).collect();
         if tools.is_empty() || self.journal_room.check(session.principal()).is_err() {
             return;
         }
         let expected = 64 + 32 * tools.len();
+        let body = DiscoveredBody { tools, way };
         let record = Record {
             kind: RecordKind::Discovered,
             at: crate::port::now(),
@@ -30,10 +32,12 @@ impl Inner {
             session_id: Some(session.id().clone()),
             request: None,
             facets: None,
-            body: written(&DiscoveredBody { tools, way }, expected),
+            body: written(&body, expected),
         };
         // A list is answered also while the journal cannot be written. The calls that follow from it are not.
-        let _ = self.append(record, Strength::Committed).await;
+        if self.append(record, Strength::Committed).await.is_ok() {
+            session.discover(body.tools);
+        }
     }
 }
 

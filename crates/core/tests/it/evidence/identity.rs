@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolpost_core::{Approvals, CallHandle, Export, ExportFormat, ToolFilter};
 use toolpost_model::{
-    CancelSupport, EffectClass, FnTool, Loading, Mode, NativeCallId, Outcome, Principal, PrincipalName,
-    RequestId, Scope, SurfaceRequest, Tool, ToolFailure,
+    CancelSupport, ClassFact, EffectClass, FnTool, Loading, Mode, NativeCallId, Outcome, Principal,
+    PrincipalName, RequestId, Scope, SurfaceRequest, Tool, ToolFailure,
 };
 use toolpost_testkit::{Gate, MockTool, TestHost};
 
@@ -195,6 +195,34 @@ async fn an_invocation_names_the_policies_that_decided() {
     assert_eq!(refs[0], &json!(["mode/default"]));
     let rule = refs[1][0].as_str().unwrap();
     assert!(rule.starts_with("deny demo.denied ("), "{rule}");
+}
+
+#[tokio::test]
+async fn the_mode_is_named_also_where_the_arguments_told_the_class() {
+    let tool = MockTool::named("demo.run")
+        .class(EffectClass::Write)
+        .declare(|d| d.interface.safety.class = ClassFact::ByInput);
+    let host = TestHost::build(|b| b.tool(tool).policy(TestHost::policy(Mode::Bypass, &[]))).await;
+    host.call("run", json!({})).await;
+    let lines = exported(&host).await;
+    assert_eq!(invocations(&lines)[0]["policy_refs"], json!(["mode/bypass"]));
+}
+
+#[tokio::test]
+async fn a_request_id_that_the_host_made_is_no_callers_id() {
+    let host = TestHost::with(read("demo.read").output("text")).await;
+    for face in ["a2a", "http"] {
+        let mut request = host.request("read", json!({}));
+        request.face = face;
+        request.request_id = Some(RequestId::new(format!("[\"message\",\"{face}\"]")));
+        host.host.start(request).await.answer().await;
+    }
+    let mut request = host.request("read", json!({}));
+    request.request_id = Some(RequestId::new("k".repeat(300)));
+    host.host.start(request).await.answer().await;
+    let lines = exported(&host).await;
+    let ids: Vec<&Value> = invocations(&lines).iter().map(|call| &call["native_call_id"]).collect();
+    assert_eq!(ids, [&Value::Null, &json!("[\"message\",\"http\"]"), &Value::Null]);
 }
 
 #[tokio::test]

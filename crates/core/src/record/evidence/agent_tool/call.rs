@@ -4,10 +4,13 @@ use std::collections::HashSet;
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use toolpost_model::{EventBody, Interrupt, OnFailure, Ordering, Outcome, Stage, TraceContext};
+use toolpost_model::{EventBody, Interrupt, NativeCallId, OnFailure, Ordering, Outcome, Stage, TraceContext};
 
 use super::{Life, four_inputs::FourInputs, push, recorded::Cancellation, story::Story, words};
 use crate::record::declared::DeclaredTool;
+
+/// The face whose request ids are made by the host.
+const A2A_FACE: &str = "a2a";
 
 /// Tells the policy that a call was scheduled by, once, and returns its id.
 pub(super) fn scheduler_policy(
@@ -74,6 +77,17 @@ fn transitions(story: &Story) -> Vec<Value> {
     passed
 }
 
+/// The id that the caller gave its call. A caller that gave none may have sent a request id, which is its own as well; over
+/// A2A the host makes the request id of the message and the call, and that is no name the caller knows.
+fn native_call_id(story: &Story) -> Option<&str> {
+    let call = story.call.as_ref()?;
+    let of_request = || {
+        let request = story.request.as_ref().filter(|_| call.face != A2A_FACE)?;
+        Some(request.as_str()).filter(|id| id.len() <= NativeCallId::LONGEST)
+    };
+    call.native_call_id.as_deref().or_else(of_request)
+}
+
 pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut Vec<String>) {
     let call = story.call.as_ref();
     let last_stage = story.transitions.last().map_or("planned", |(stage, _)| words::state(*stage));
@@ -87,7 +101,7 @@ pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut V
             "tool_id": story.tool(),
             "asked_for": call.map(|call| &call.tool),
             "surface_id": story.surface,
-            "native_call_id": call.and_then(|call| call.native_call_id.as_ref()).or(story.request.as_ref()),
+            "native_call_id": native_call_id(story),
             "correlation_id": call.and_then(|call| call.correlation_id.as_ref()),
             "session_id": story.session,
             "parent_invocation_id": call.and_then(|call| call.parent),
