@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolpost_model::EventBody;
+use toolpost_model::{EventBody, Progress};
 
 use crate::record::redaction::CallRedactor;
 
 /// So many are kept beside the last one.
 const KEPT: usize = 15;
-/// What is said at greater length is cut.
+/// A longer message is cut.
 const MESSAGE_CHARS: usize = 500;
+/// A message of more bytes is left out at once: sixteen of them would hold megabytes for as long as the call runs.
+const MESSAGE_BYTES: usize = 8 << 10;
 /// Data of a module's event that is larger is left out.
 const DATA_BYTES: usize = 4 << 10;
 
@@ -37,9 +39,14 @@ pub(crate) struct Milestones {
 impl Milestones {
     /// Looks at an event. Progress, status and the events of modules are milestones.
     pub(crate) fn pass(&mut self, seq: u64, at_us: u64, body: &EventBody) {
-        match body {
-            EventBody::Progress(_) | EventBody::Status { .. } => {}
-            EventBody::Custom { .. } if body.as_module_event().is_some() => {}
+        let body = match body {
+            EventBody::Progress(progress) => {
+                EventBody::Progress(Progress { message: bounded(&progress.message), ..*progress })
+            }
+            EventBody::Status { message } => EventBody::Status { message: bounded(message) },
+            EventBody::Custom { name, data } if body.as_module_event().is_some() => {
+                EventBody::Custom { name: name.clone(), data: bounded_event(data) }
+            }
             EventBody::Stage { .. }
             | EventBody::Log { .. }
             | EventBody::Artifact { .. }
@@ -48,8 +55,8 @@ impl Milestones {
             | EventBody::Approval(_)
             | EventBody::Custom { .. }
             | EventBody::Message { .. } => return,
-        }
-        let milestone = Milestone { seq, at_us, body: body.clone() };
+        };
+        let milestone = Milestone { seq, at_us, body };
         if self.is_due() {
             if self.kept.len() == KEPT {
                 let mut place = 0;
@@ -81,8 +88,8 @@ impl Milestones {
             match &mut milestone.body {
                 EventBody::Progress(progress) => cut(&mut progress.message),
                 EventBody::Status { message } => cut(message),
-                EventBody::Custom { data, .. } => cut_data(data),
-                EventBody::Stage { .. }
+                EventBody::Custom { .. }
+                | EventBody::Stage { .. }
                 | EventBody::Log { .. }
                 | EventBody::Artifact { .. }
                 | EventBody::Kept(_)
@@ -95,12 +102,22 @@ impl Milestones {
     }
 }
 
-/// The data of a module's event, where the record has no room for it.
-fn cut_data(event: &mut Value) {
-    let size = event.get("data").map_or(0, |data| data.to_string().len());
-    if let Some(data) = event.get_mut("data").filter(|_| size > DATA_BYTES) {
-        *data = json!({ "cut": format!("{size} bytes") });
+/// A message, where there is room for it. A part of it could end in half a secret, which redaction would not know.
+fn bounded(message: &str) -> String {
+    match message.len() {
+        0..=MESSAGE_BYTES => message.to_owned(),
+        size => format!("(a message of {size} bytes)"),
     }
+}
+
+/// A module's event with its data, where there is room for it.
+fn bounded_event(event: &Value) -> Value {
+    let bounded = event.as_object().into_iter().flatten().map(|(key, value)| {
+        let size = value.to_string().len();
+        let value = if size > DATA_BYTES { json!({ "cut": format!("{size} bytes") }) } else { value.clone() };
+        (key.clone(), value)
+    });
+    bounded.collect()
 }
 
 /// After redaction: half a secret would not be known as one.
@@ -115,7 +132,8 @@ fn cut(message: &mut String) {
 mod tests {
     use std::sync::Arc;
 
-    use toolpost_model::{EventBody, Progress};
+    use serde_json::json;
+    use toolpost_model::{EventBody, Progress, SessionId};
 
     use super::Milestones;
     use crate::record::redaction::{CallRedactor, KnownSecrets};
@@ -128,6 +146,28 @@ mod tests {
         }
         let redactor = CallRedactor { host: Arc::new(KnownSecrets::default()), own: None };
         milestones.told(&redactor).iter().map(|milestone| milestone.seq).collect()
+    }
+
+    #[test]
+    fn a_call_holds_no_more_than_a_record_has_room_for() {
+        let long = "x".repeat(1 << 20);
+        let session = SessionId::new("s");
+        let bodies = [
+            EventBody::Status { message: long.clone() },
+            EventBody::Progress(Progress { message: long.clone(), ..Progress::default() }),
+            EventBody::module_event("m:e", &session, None, json!({ "a": long })),
+            EventBody::module_event(&long, &session, None, json!(1)),
+        ];
+        let mut milestones = Milestones::default();
+        for (seq, body) in (1..).zip(&bodies) {
+            milestones.pass(seq, seq, body);
+        }
+        let redactor = CallRedactor { host: Arc::new(KnownSecrets::default()), own: None };
+        for milestone in milestones.kept.iter().chain(&milestones.told(&redactor)) {
+            let size = serde_json::to_string(milestone).unwrap().len();
+            assert!(size < 8 << 10, "{size}");
+        }
+        assert_eq!(milestones.kept.len(), bodies.len());
     }
 
     #[test]
