@@ -70,22 +70,25 @@ impl Catalog {
         let mut notices: Vec<CatalogNotice> =
             unavailable.iter().cloned().map(CatalogNotice::Unavailable).collect();
         let mut catalog = Self { unavailable, ..Self::empty() };
+        for tools in &mut sources {
+            tools.declarations.iter_mut().for_each(|tool| tool.provenance = tools.provenance);
+        }
         let replaceable = take_replaceable(&mut sources, settings);
-        drop_native_aliases(&mut sources, &replaceable);
+        let claims = NameClaims::of(sources.iter().chain(&replaceable), settings);
         // Stable: sources of one provenance stay in the order in which they were added.
         sources.sort_by_key(|tools| tools.provenance);
         let plans_end = sources.partition_point(|tools| tools.provenance < Provenance::Outside);
         let outside = sources.split_off(plans_end);
         for tools in sources {
-            catalog.admit_all(tools, settings, &mut notices);
+            catalog.admit_all(tools, settings, &claims, &mut notices);
         }
         // A native tool stays where no plan has taken its name, so that a module that fails to load leaves no gap.
         for mut tools in replaceable {
             tools.declarations.retain(|native| !catalog.is_replaced(&native.tool_id, &mut notices));
-            catalog.admit_all(tools, settings, &mut notices);
+            catalog.admit_all(tools, settings, &claims, &mut notices);
         }
         for tools in outside {
-            catalog.admit_all(tools, settings, &mut notices);
+            catalog.admit_all(tools, settings, &claims, &mut notices);
         }
         notices.extend(unused_replacements(settings, &notices));
         let known = |name: &str| catalog.by_name.contains_key(name);
@@ -103,15 +106,16 @@ impl Catalog {
         &mut self,
         mut tools: SourceTools,
         settings: &dyn OperatorSettings,
+        claims: &NameClaims,
         notices: &mut Vec<CatalogNotice>,
     ) {
         let of_source = settings.source(&tools.name);
         for mut declaration in std::mem::take(&mut tools.declarations) {
-            declaration.provenance = tools.provenance;
             if !self.may_use_namespace(&declaration.tool_id, &tools) {
                 notices.push(CatalogNotice::NamespaceTaken { refused: declaration.tool_id });
                 continue;
             }
+            notices.extend(claims.drop_aliases(&mut declaration));
             match declaration::admit(declaration, &tools, settings, &of_source, self) {
                 Ok((entry, odd)) => {
                     notices.extend(odd);
@@ -224,16 +228,43 @@ fn take_replaceable(sources: &mut [SourceTools], settings: &dyn OperatorSettings
     taken.filter(|tools| !tools.declarations.is_empty()).collect()
 }
 
-/// Takes the names of native tools out of the aliases of others. An operator gives such a name to the plan's tool of that
-/// name, and not to one that only answers to it.
-fn drop_native_aliases(sources: &mut [SourceTools], replaceable: &[SourceTools]) {
-    let native = replaceable.iter().flat_map(|tools| &tools.declarations);
-    let native: Vec<&str> = native.map(|declaration| declaration.tool_id.name()).collect();
-    if native.is_empty() {
-        return;
+/// The names that tools want for their own. An alias gives way to each of them, whichever tool comes first: a tool must not
+/// take the calls of another because it also answers to that one's name.
+struct NameClaims(HashMap<String, Vec<(ToolId, Provenance)>>);
+
+impl NameClaims {
+    fn of<'a>(
+        sources: impl Iterator<Item = &'a SourceTools> + Clone,
+        settings: &dyn OperatorSettings,
+    ) -> Self {
+        let mut claims: HashMap<String, Vec<(ToolId, Provenance)>> = HashMap::new();
+        // Most catalogs have no alias, and then no name matters here.
+        let has_aliases =
+            sources.clone().flat_map(|tools| &tools.declarations).any(|tool| !tool.aliases.is_empty());
+        for tools in sources.filter(|_| has_aliases) {
+            for tool in &tools.declarations {
+                let given = settings.of(tool, &tools.name).and_then(|chosen| chosen.name);
+                let wanted = given.unwrap_or_else(|| declaration::wanted_name(&tool.tool_id, tools.naming));
+                claims.entry(wanted).or_default().push((tool.tool_id.clone(), tools.provenance));
+            }
+        }
+        Self(claims)
     }
-    for declaration in sources.iter_mut().flat_map(|tools| &mut tools.declarations) {
-        declaration.aliases.retain(|alias| !native.contains(&alias.as_str()));
+
+    /// Takes the aliases away that other tools have for a name. Only compiled-in tools make a compiled-in one give way.
+    fn drop_aliases(&self, tool: &mut Declaration) -> Vec<CatalogNotice> {
+        let is_claimed = |alias: &str| {
+            self.0.get(alias).into_iter().flatten().any(|(id, provenance)| {
+                *id != tool.tool_id
+                    && (tool.provenance != Provenance::CompiledIn || *provenance == Provenance::CompiledIn)
+            })
+        };
+        let (lost, free): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut tool.aliases).into_iter().partition(|alias| is_claimed(alias));
+        tool.aliases = free;
+        lost.into_iter()
+            .map(|alias| CatalogNotice::AliasTaken { tool: tool.tool_id.clone(), alias })
+            .collect()
     }
 }
 

@@ -305,7 +305,7 @@ pub(super) fn admit(
 
 /// The name a tool would have if it were the only one. A bare name that has a `__` could be the namespaced name of another
 /// source's tool, so it is namespaced itself.
-fn wanted_name(id: &ToolId, naming: Naming) -> String {
+pub(super) fn wanted_name(id: &ToolId, naming: Naming) -> String {
     match naming {
         Naming::Bare if !id.name().contains("__") => legal(id.name()),
         Naming::Bare | Naming::Namespaced => legal(&id.wire_form()),

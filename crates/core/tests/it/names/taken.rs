@@ -1,7 +1,9 @@
 //! Which tool has a name that several want.
 
+use std::{collections::HashMap, sync::Arc};
+
 use toolpost_core::{OperatorSettings, ToolSettings};
-use toolpost_model::{Declaration, Naming, Provenance};
+use toolpost_model::{Declaration, DynTool, Naming, Provenance, ToolSet};
 use toolpost_testkit::TestHost;
 
 use super::{NamedSource, answering, answers, crowd, notices};
@@ -41,6 +43,39 @@ async fn of_two_outside_tools_the_first_has_the_bare_name_and_a_plan_comes_befor
     for (name, tool) in [("echo", "tool-x.echo"), ("up__echo", "up.echo"), ("only", "up.only")] {
         assert_eq!(answers(&host, name).await, tool, "{name}");
     }
+}
+
+#[tokio::test]
+async fn an_alias_gives_way_to_every_tool_that_has_the_name_for_its_own() {
+    let renamed = HashMap::from([(
+        "far.thing".to_owned(),
+        ToolSettings { name: Some("fetch".to_owned()), ..ToolSettings::default() },
+    )]);
+    let mut plan = NamedSource::new("plan", Provenance::MountPlan, Naming::Bare, &[]);
+    let aliased = answering("tool-x.look").declare(|declaration| {
+        declaration.aliases = ["search", "fetch", "shell", "peek"].map(str::to_owned).to_vec();
+    });
+    plan.tools = ToolSet::new("plan", [Arc::new(aliased) as Arc<dyn DynTool>]);
+    let host = TestHost::build(|builder| {
+        builder
+            .source(plan)
+            .source(NamedSource::new("up", Provenance::Outside, Naming::Bare, &["up.search"]))
+            .source(NamedSource::new("far", Provenance::Outside, Naming::Namespaced, &["far.thing"]))
+            .tool(answering("shell.shell"))
+            .settings(renamed)
+    })
+    .await;
+    for (name, tool) in [
+        ("search", "up.search"),
+        ("fetch", "far.thing"),
+        ("shell", "shell.shell"),
+        ("peek", "tool-x.look"),
+        ("look", "tool-x.look"),
+    ] {
+        assert_eq!(answers(&host, name).await, tool, "{name}");
+    }
+    let lost = notices(&host).into_iter().filter(|notice| notice.starts_with("the alias `")).count();
+    assert_eq!(lost, 3);
 }
 
 #[tokio::test]

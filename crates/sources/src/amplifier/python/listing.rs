@@ -89,6 +89,7 @@ impl Listing {
                 grown.declarations.push(declaration.clone());
             }
         }
+        grown.drop_taken_aliases();
         let new = other.problems.iter().filter(|problem| !self.problems.contains(problem));
         grown.problems.extend(new.cloned());
         grown
