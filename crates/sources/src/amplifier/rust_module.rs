@@ -6,7 +6,7 @@ mod mounted;
 mod sessions;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -105,6 +105,9 @@ struct Shared {
     capabilities: Map<String, Value>,
     sessions: Sessions,
     listed: Mutex<Listed>,
+    /// The hook modules that were mounted for some session. In a later one they may not decline: calls there would run
+    /// unseen by them.
+    mounted_hooks: Mutex<BTreeSet<ModuleId>>,
 }
 
 /// What the last list came to.
@@ -117,6 +120,10 @@ struct Listed {
 impl Shared {
     fn listed(&self) -> MutexGuard<'_, Listed> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mounted_hooks(&self) -> MutexGuard<'_, BTreeSet<ModuleId>> {
+        self.mounted_hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,6 +138,7 @@ impl RustModules {
             capabilities: Map::new(),
             sessions: Sessions::default(),
             listed: Mutex::default(),
+            mounted_hooks: Mutex::default(),
         };
         Self { shared: Arc::new(shared), time_limit: None, post_on_failure: false }
     }

@@ -44,7 +44,15 @@ impl MountedSet {
             let work =
                 AssertUnwindSafe(mount(&coordinator, *kind, id, &**module, config.clone())).catch_unwind();
             let message = match tokio::time::timeout(MOUNT_LIMIT, work).await {
-                Ok(Ok(Ok(MountState::Mounted))) => continue,
+                Ok(Ok(Ok(MountState::Mounted))) => {
+                    if *kind == ModuleKind::Hook {
+                        set.mounted_hooks().insert(id.clone());
+                    }
+                    continue;
+                }
+                Ok(Ok(Ok(MountState::Declined))) if set.mounted_hooks().contains(id) => {
+                    "it declined, and was mounted for an earlier session".to_owned()
+                }
                 Ok(Ok(Ok(MountState::Declined))) => {
                     declined.push((id.clone(), *kind));
                     continue;

@@ -1,12 +1,21 @@
 //! Hooks of modules among the host's: what each answer does to a call, and what each failure means.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
     Coordinator, HookFailure, HookHandler, HookResult, ModuleId, MountError, Mounted, ToolResult, UnfitAnswer,
 };
-use toolpost_model::{BoxFuture, Content, ErrorClass, HookStanding, Outcome};
+use toolpost_core::CallRequest;
+use toolpost_model::{
+    BoxFuture, Content, ErrorClass, HookStanding, ModelInput, Outcome, Principal, SurfaceRequest,
+};
 use toolpost_sources::{ModuleStandings, RustModule, RustModules};
 use toolpost_testkit::{MockTool, TestHost, amplifier};
 
@@ -215,4 +224,35 @@ async fn a_guard_that_is_not_there_lets_nothing_pass() {
         let (host, _) = host(&modules).await;
         assert_eq!(host.call("act", json!({ "n": 1 })).await.error_class(), class, "{standing:?}");
     }
+}
+
+#[tokio::test]
+async fn a_hook_that_was_mounted_once_cannot_decline_in_a_later_session() {
+    let mounts = Arc::new(AtomicUsize::new(0));
+    let module = move |coordinator: Coordinator, _: Map<String, Value>| {
+        let first = mounts.fetch_add(1, Ordering::SeqCst) == 0;
+        async move {
+            if first {
+                let handler = |_: String, _: Value| std::future::ready(Ok(HookResult::default()));
+                coordinator.hooks().register("tool:pre", 0, "handler", handler);
+            }
+            Ok(Mounted::Nothing)
+        }
+    };
+    let (host, tool) = host(&set(vec![RustModule::hook("hooks-test", module)])).await;
+    let outcomes = async {
+        let mut outcomes = Vec::new();
+        for _ in 0..2 {
+            let session =
+                host.host.open_session(Principal::agent("one"), SurfaceRequest::default()).await.unwrap();
+            let input = ModelInput::value(json!({ "n": 1 }));
+            let answer = host.host.call(CallRequest::new(session, "act", input)).await;
+            outcomes.push(answer.result().model_text());
+        }
+        outcomes
+    }
+    .await;
+    let denied = outcomes.iter().filter(|text| text.contains("it declined, and was mounted")).count();
+    assert!(denied >= 1, "{outcomes:?}");
+    assert_eq!(tool.call_count() + denied, 2);
 }
