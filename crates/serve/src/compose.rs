@@ -298,13 +298,14 @@ pub(crate) async fn host_on(
     builder = builder.hooks(hooks::hooks(config, data_dir, program)?);
     let credentials = &parts.native.credentials;
     builder = builder.authorities(authorities::authorities(config, data_dir, program, credentials)?);
+    // Before anything is started: modules, MCP servers and tools alike may not change a program that decides about calls.
+    let deciding = hooks::files(config).into_iter().chain(authorities::files(config));
+    parts.native.own_files.extend(deciding.chain(mcp::files(config)));
     let handover = (parts.native.own_files.clone(), parts.modules);
     let modules = modules::modules(config, data_dir, program, handover).await?;
     let python = modules.python;
     builder = builder.sources(modules.sources).hooks(modules.hooks);
     builder = modules.witnesses.into_iter().fold(builder, HostBuilder::witness);
-    parts.native.own_files.extend(hooks::files(config).into_iter().chain(mcp::files(config)));
-    parts.native.own_files.extend(authorities::files(config));
     builder = builder.sources(mcp::sources(config, data_dir, &parts.native, servers)?);
     if let Some(workspace) = config.workspace.as_ref().filter(|_| serves_native_tools(config)) {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
