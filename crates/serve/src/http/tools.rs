@@ -1,6 +1,6 @@
 //! `GET /tools` and `GET /tools/{name}`: what can be called, in the form the caller's framework wants.
 
-use std::str::FromStr;
+use std::{borrow::Cow, str::FromStr};
 
 use axum::{
     Extension, Json,
@@ -11,7 +11,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolpost_core::{CatalogNotice, Host, Session, ToolFilter};
-use toolpost_model::{Principal, Role};
+use toolpost_model::{Declaration, Principal, Role};
 
 use super::{
     Named, Problem, Shared,
@@ -93,6 +93,15 @@ fn notices_for(host: &Host, session: &Session) -> Vec<String> {
     }
 }
 
+/// Takes the command lines of declared commands away: they may name hosts and paths that are the operator's business. The
+/// record keeps them.
+fn without_templates(declaration: &mut Cow<'_, Declaration>) {
+    if declaration.external_mappings.iter().any(|mapping| !mapping.template.is_empty()) {
+        let mappings = &mut declaration.to_mut().external_mappings;
+        mappings.iter_mut().for_each(|mapping| mapping.template.clear());
+    }
+}
+
 /// Everything about one tool. A deferred tool that was looked at may be called.
 pub(super) async fn show(
     State(shared): State<Shared>,
@@ -102,9 +111,15 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, Problem> {
     let session = session_of(&shared.host, &principal, &headers).await?;
     match shared.host.show(&session, &name).await {
-        Some(tool) => Ok(Json(
-            json!({ "name": tool.entry.name(), "visibility": tool.visibility, "declaration": tool.entry.declaration() }),
-        )),
+        Some(tool) => {
+            let mut declaration = Cow::Borrowed(tool.entry.declaration());
+            if principal.role == Role::Agent {
+                without_templates(&mut declaration);
+            }
+            Ok(Json(
+                json!({ "name": tool.entry.name(), "visibility": tool.visibility, "declaration": declaration }),
+            ))
+        }
         None => Err(Problem::not_found(
             "unknown_tool",
             format!("no tool is called `{}` here", name.escape_debug()),

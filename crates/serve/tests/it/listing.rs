@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolpost_config::ToolSettings;
-use toolpost_model::{EffectClass, Lifecycle, Loading, Requirements, Role, Rule, RuleOrigin, ToolKind};
+use toolpost_model::{
+    EffectClass, ExternalMapping, Lifecycle, Loading, Requirements, Role, Rule, RuleOrigin, ToolKind,
+};
 use toolpost_testkit::MockTool;
 
 use super::{
@@ -264,4 +266,21 @@ async fn where_showing_is_not_required_a_deferred_tool_can_be_called_at_once() {
     let server = place.start_with(|builder| builder.tool(measure())).await;
     assert_eq!(names(&server, "").await, Vec::<String>::new());
     assert_eq!(server.call("measure", json!({})).await.status(), 200);
+}
+
+#[tokio::test]
+async fn the_command_line_behind_a_tool_is_shown_to_operators_only() {
+    let tool = MockTool::named("demo.deploy").declare(|declaration| {
+        let template = vec!["--host".to_owned(), "db-7.internal".to_owned()];
+        declaration.external_mappings =
+            vec![ExternalMapping { template, ..ExternalMapping::new("cli", "deploy") }];
+    });
+    let place = Place::new().with_token("olga", Role::Operator, OLGA);
+    let server = place.start_with(|builder| builder.tool(tool)).await;
+    let show = || Request::get("/tools/deploy");
+    let mapping = |shown: Value| shown["declaration"]["external_mappings"][0].clone();
+    let agents = mapping(server.send(show()).await.json());
+    assert_eq!(agents, json!({ "system": "cli", "native_id": "deploy" }));
+    let operators = mapping(server.send(show().bearer(OLGA)).await.json());
+    assert_eq!(operators["template"], json!(["--host", "db-7.internal"]));
 }
