@@ -20,6 +20,8 @@ fn check(package: &str) {
     );
     let home = Home::new();
     home.write("plan.txt", "step one");
+    // The operator fills in an argument, so that every call ends with another input than it began with.
+    home.write_user("tools: { read_file: { defaults: { line_numbers: false } } }\n");
     let served = Served::start(&home, &[]);
     let mut http = served.connect(&home);
     let opened = http.post("/sessions", "").unwrap().json();
@@ -61,6 +63,9 @@ fn check(package: &str) {
         json!(["dynamic-tool", "read_file", "output-error", "missing.txt"]),
     ];
     assert_eq!(seen, expected, "{package}: {parts}");
+    for part in parts.as_array().unwrap() {
+        assert_eq!(part["input"]["line_numbers"], false, "the input of the end replaces the first: {part}");
+    }
     assert!(parts[0]["output"].to_string().contains("plan.txt"), "{package}: {parts}");
     assert!(parts[1]["errorText"].as_str().unwrap().contains("missing.txt"), "{package}: {parts}");
     served.stop();
