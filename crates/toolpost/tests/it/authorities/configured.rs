@@ -88,8 +88,7 @@ fn an_agent_cannot_change_the_program_that_decides_unasked() {
         "mode: edits\nrules: [delegate desk echo]\nauthorities: { desk: { command: [sh, ./desk.sh] } }\n",
     );
     home.run(&["trust"]).expect(0);
-    let asked =
-        home.run(&["call", "write_file", "path=desk.sh", "content=exit 0", "overwrite=true", "--no-prompt"]);
-    assert_ne!(asked.code, 0, "{}", asked.stderr);
+    let asked = home.run(&["call", "write_file", "path=desk.sh", "content=exit 0", "--no-prompt"]).expect(3);
+    assert!(asked.stderr.contains("needs approval"), "{}", asked.stderr);
     assert!(home.read("desk.sh").contains("allow"));
 }
