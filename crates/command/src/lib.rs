@@ -16,6 +16,7 @@
 mod analysis;
 mod builtin;
 mod directory;
+mod network;
 mod opaque;
 mod parse;
 mod pattern;

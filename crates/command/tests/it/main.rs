@@ -6,6 +6,7 @@ mod environment;
 mod found;
 mod hidden;
 mod launched;
+mod network;
 mod patterns;
 mod properties;
 mod reads;

@@ -30,7 +30,10 @@ fn found(part: &Part) -> String {
                 EffectClass::Read if command.only_steers() => format!("`{text}` only steers the shell"),
                 EffectClass::Read => format!("`{text}` is a command that is known to only read"),
                 EffectClass::Write | EffectClass::Network | EffectClass::Execute | EffectClass::Unknown => {
-                    format!("`{text}` is a command that is not known to only read")
+                    match command.reaches_network() {
+                        true => format!("`{text}` is a command that usually reaches other machines"),
+                        false => format!("`{text}` is a command that is not known to only read"),
+                    }
                 }
             }
         }

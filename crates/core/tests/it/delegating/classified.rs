@@ -27,7 +27,12 @@ fn the_decision_tells_which_command_path_or_address_the_class_comes_from() {
     check(
         "shell: git push",
         true,
-        Some(("execute", "`git push` is a command that is not known to only read")),
+        Some(("execute", "`git push` is a command that usually reaches other machines")),
+    );
+    check(
+        "shell: cd x && curl -sS https://a.example/",
+        true,
+        Some(("execute", "`curl -sS https://a.example/` is a command that usually reaches other machines")),
     );
     check("reading: ls -la", true, Some(("read", "`ls -la` is a command that is known to only read")));
     check("shell: cd x; make", true, Some(("execute", "`make` is a command that is not known to only read")));
