@@ -25,6 +25,21 @@ fn text_is_read_with_the_charset_it_has() {
 }
 
 #[test]
+fn a_body_without_bytes_is_an_empty_result_and_the_answer_is_told() {
+    for status in ["204 No Content", "200 OK", "404 Not Found"] {
+        let server = Server::start(move |_| reply(status, &[], b""));
+        let output = Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap();
+        assert!(output.is_empty, "{output:?}");
+        assert!(text(&output).starts_with(&format!("HTTP {status}\n")), "{output:?}");
+    }
+    let server = Server::start(|_| reply("200 OK", &[], b"\n"));
+    assert!(!Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap().is_empty);
+    let server = Server::start(|_| reply("200 OK", &[], b""));
+    let saved = Net::open(&[&server]).request(json!({ "url": server.url("/"), "save_to": "a.bin" })).unwrap();
+    assert!(!saved.is_empty, "there is a file: {saved:?}");
+}
+
+#[test]
 fn json_is_indented_and_given_as_a_value() {
     let server = Server::start(|_| {
         reply(

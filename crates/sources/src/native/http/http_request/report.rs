@@ -166,7 +166,7 @@ impl<'c> Answer<'c> {
         let kept = kept.map(|kept| kept.id);
         let said = self.result.media_type.clone();
         if bytes.is_empty() {
-            return self.output(None, None);
+            return Ok(ToolOutput { is_empty: true, ..self.output(None, None)? });
         }
         let cut = |shown: u64| {
             (!whole || shown < bytes.len() as u64).then(|| Truncation {
