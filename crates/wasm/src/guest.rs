@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use toolpost_model::CallContext;
+use toolpost_model::{CallContext, TraceContext};
 use wasmtime::{Engine, Store, UpdateDeadline, component::ResourceTable};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
@@ -53,15 +53,17 @@ impl WasiView for Guest {
 }
 
 impl Guest {
-    /// A store for one instance. Its world is empty but for what the settings grant, the clocks and random numbers.
+    /// A store for one instance. Its world is empty but for what the settings grant, the clocks, random numbers, and the
+    /// span of the one call that it is for.
     pub(crate) fn store(
         engine: &Engine,
         settings: &WasmSettings,
         watch: Watch,
+        span: Option<&TraceContext>,
     ) -> wasmtime::Result<Store<Self>> {
         let output = Output::default();
         output.begin(watch.context.clone());
-        let wasi = world(settings, &output)?;
+        let wasi = world(settings, &output, span)?;
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limits = Limits::new(settings.memory);
@@ -77,11 +79,21 @@ impl Guest {
     }
 }
 
-fn world(settings: &WasmSettings, output: &Output) -> wasmtime::Result<WasiCtx> {
+fn world(settings: &WasmSettings, output: &Output, span: Option<&TraceContext>) -> wasmtime::Result<WasiCtx> {
     let mut world = WasiCtxBuilder::new();
     world.stdout(output.stdout()).stderr(output.stderr()).max_random_size(RANDOM);
     for (name, value) in &settings.environment {
         world.env(name, value);
+    }
+    if let Some(span) = span {
+        // The interface of components has no place for a span. Programs in any language read it from these two.
+        let own =
+            [("TRACEPARENT", Some(span.traceparent())), ("TRACESTATE", span.tracestate().map(str::to_owned))];
+        for (name, value) in own {
+            if let Some(value) = value.filter(|_| !settings.environment.contains_key(name)) {
+                world.env(name, value);
+            }
+        }
     }
     for grant in &settings.directories {
         let permissions = match grant.access {

@@ -82,7 +82,7 @@ impl ComponentHandler {
             return Err(HookFailure::broke("too many components are at work at the same time"));
         };
         let broke = |fault: crate::failure::Fault| HookFailure::Broke(fault.told());
-        let mut live = Live::start(prepared, &watch, place).await.map_err(broke)?;
+        let mut live = Live::start(prepared, &watch, place, None).await.map_err(broke)?;
         let answer = live.handle(prepared, shown.as_bytes(), &watch).await.map_err(broke)?;
         let answer = answer.map_err(HookFailure::Broke)?;
         let answer: Value = serde_json::from_slice(&answer)

@@ -1,6 +1,7 @@
 //! One instance: made, configured, asked for its tools, and called.
 
 use tokio::sync::OwnedSemaphorePermit;
+use toolpost_model::TraceContext;
 use wasmtime::{
     Store,
     component::{ComponentType, Instance, InstancePre, Lift},
@@ -46,14 +47,16 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Makes an instance and configures it.
+    /// Makes an instance and configures it. `span`: of the call, where it is the only one that the instance is for.
     pub(crate) async fn start<F>(
         prepared: &Prepared<F>,
         watch: &Watch,
         place: OwnedSemaphorePermit,
+        span: Option<&TraceContext>,
     ) -> Result<Self, Fault> {
         let engine = prepared.modules.engine();
-        let mut store = Guest::store(engine, &prepared.settings, watch.clone()).map_err(Fault::outside)?;
+        let mut store =
+            Guest::store(engine, &prepared.settings, watch.clone(), span).map_err(Fault::outside)?;
         let output = store.data().output.clone();
         let _ticking = prepared.modules.ticking();
         let made = watched(prepared.pre.instantiate_async(&mut store), watch, Some(&output)).await?;

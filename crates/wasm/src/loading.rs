@@ -150,7 +150,7 @@ async fn first_instance<F>(prepared: &Prepared<F>) -> Result<(Live, Watch), Fail
     let Some(place) = prepared.modules.place().await else {
         return Err((LoadReason::Unknown, "the host is going away".to_owned()));
     };
-    let live = Live::start(prepared, &watch, place).await.map_err(|fault| fail(&fault))?;
+    let live = Live::start(prepared, &watch, place, None).await.map_err(|fault| fail(&fault))?;
     Ok((live, watch))
 }
 

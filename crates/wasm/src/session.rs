@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 use toolpost_model::{
-    BoxFuture, CallInput, Effects, ErrorClass, LogLevel, SourceSession, ToolCall, ToolFailure, ToolId,
-    ToolOutput,
+    BoxFuture, CallContext, CallInput, Effects, ErrorClass, LogLevel, SourceSession, ToolCall, ToolFailure,
+    ToolId, ToolOutput,
 };
 
 use crate::{
@@ -59,7 +59,8 @@ impl OpenModule {
         let Some(place) = watched(prepared.modules.place(), watch, None).await? else {
             return Err(Fault::outside(wasmtime::Error::msg("the host is going away")));
         };
-        let mut live = Live::start(prepared, watch, place).await?;
+        let span = watch.context.as_ref().map(CallContext::trace);
+        let mut live = Live::start(prepared, watch, place, span.as_ref()).await?;
         live.run(prepared, tool, input, watch).await
     }
 
@@ -88,7 +89,7 @@ impl OpenModule {
                     let message = "an earlier call broke the instance of this session; this one begins anew";
                     context.log(LogLevel::Warn, message);
                 }
-                match Live::start(prepared, watch, place).await {
+                match Live::start(prepared, watch, place, None).await {
                     Ok(live) => Box::new(live),
                     Err(fault) => return Ok(Err(fault)),
                 }

@@ -4,9 +4,9 @@ use std::{path::PathBuf, sync::Arc};
 
 use serde_json::json;
 use toolpost_core::{CallRequest, Listener};
-use toolpost_model::{Access, EffectClass, EventBody, OutputStream, Source as _};
+use toolpost_model::{Access, EffectClass, EventBody, OutputStream, Source as _, TraceContext};
 use toolpost_testkit::EventRecorder;
-use toolpost_wasm::{DirectoryAccess, DirectoryGrant, WasmSettings};
+use toolpost_wasm::{DirectoryAccess, DirectoryGrant, InstanceUse, WasmSettings};
 
 use crate::workshop::{ECHO, WORLD, Workshop};
 
@@ -15,11 +15,11 @@ fn grant(host: impl Into<PathBuf>, access: DirectoryAccess) -> DirectoryGrant {
 }
 
 #[tokio::test]
-async fn a_component_sees_no_variable_and_no_folder_unless_it_is_granted() {
+async fn beside_the_span_of_its_call_a_component_sees_no_variable_and_no_folder_unless_it_is_granted() {
     let workshop = Workshop::new();
     let host = workshop.host(WORLD, WasmSettings::default()).await;
     let seen = host.call("look", json!({})).await;
-    assert_eq!(seen.structured_content, Some(json!({ "variables": 0, "folders": 0 })));
+    assert_eq!(seen.structured_content, Some(json!({ "variables": 1, "folders": 0 })));
 
     let settings = WasmSettings {
         directories: vec![grant(workshop.folder.path(), DirectoryAccess::ReadOnly)],
@@ -28,7 +28,29 @@ async fn a_component_sees_no_variable_and_no_folder_unless_it_is_granted() {
     };
     let host = workshop.host(WORLD, settings).await;
     let seen = host.call("look", json!({})).await;
-    assert_eq!(seen.structured_content, Some(json!({ "variables": 2, "folders": 1 })));
+    assert_eq!(seen.structured_content, Some(json!({ "variables": 3, "folders": 1 })));
+}
+
+#[tokio::test]
+async fn an_instance_of_one_call_runs_under_its_span_and_a_kept_one_under_none() {
+    let workshop = Workshop::new();
+    let host = workshop.host(WORLD, WasmSettings::default()).await;
+    for _ in 0..2 {
+        let result = host.call("trace", json!({})).await;
+        let span = TraceContext::of_call(result.invocation_id).traceparent();
+        assert_eq!(result.model_text(), span);
+    }
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let mut request = host.request("look", json!({}));
+    request.trace = TraceContext::parse(parent, Some("vendor=1")).map(Box::new);
+    let seen = host.host.call(request).await.result().structured_content.clone();
+    assert_eq!(seen, Some(json!({ "variables": 2, "folders": 0 })), "the state of the trace too");
+
+    // Its variables are fixed when it is made: the span of the first call would be told to every later one.
+    let kept = WasmSettings { instances: Some(InstanceUse::PerSession), ..WasmSettings::default() };
+    let host = workshop.host(WORLD, kept).await;
+    let seen = host.call("look", json!({})).await.structured_content;
+    assert_eq!(seen, Some(json!({ "variables": 0, "folders": 0 })));
 }
 
 #[tokio::test]
