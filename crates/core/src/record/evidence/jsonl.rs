@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{ExportError, recorded};
 use crate::record::journal::StoredRecord;
@@ -118,5 +118,11 @@ enum Told {
 pub(super) fn schema() -> Value {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<JournalLine>();
     schema.insert("title".to_owned(), Value::from("One line of `toolpost journal export --format jsonl`"));
-    schema.to_value()
+    let mut schema = schema.to_value();
+    // A caller cannot send its tenant, so the schema of requests has none. The host records it with the request.
+    if let Some(request) = schema.pointer_mut("/$defs/SurfaceRequest/properties") {
+        let description = "The tenant that the caller belongs to, by its token.";
+        request["tenant"] = json!({ "type": "string", "description": description });
+    }
+    schema
 }

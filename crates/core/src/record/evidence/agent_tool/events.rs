@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use toolpost_model::{Disposition, HookEvent, InvocationId, Stage, ToolId, Verdict};
+use toolpost_model::{Disposition, EventBody, HookEvent, InvocationId, Stage, ToolId, Verdict};
 
 use super::{Life, moment, push, recorded, story::Story, words};
 use crate::record::{
@@ -184,8 +184,7 @@ pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
         }
     }
     for (milestone, at) in &story.progress {
-        let data = json!({ "progress_ref": format!("{}/progress/{}", story.id, milestone.seq) });
-        events.push(lines, "tool.invocation.progress", *at, &data);
+        milestones(&mut events, milestone, *at, lines);
     }
     let Some(result) = &story.result else { return };
     let at = story.last_at;
@@ -204,6 +203,33 @@ pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
         at,
         &json!({ "outcome": result.outcome, "error_class": class }),
     );
+}
+
+/// A word on its progress, which is a record of its own, or an event that a module emitted, which is told here whole.
+fn milestones(
+    events: &mut CallEvents<'_>,
+    milestone: &recorded::Milestone,
+    at: Timestamp,
+    lines: &mut Vec<String>,
+) {
+    match &milestone.body {
+        EventBody::Progress(_) | EventBody::Status { .. } => {
+            let reference = format!("{}/progress/{}", events.story.id, milestone.seq);
+            events.push(lines, "tool.invocation.progress", at, &json!({ "progress_ref": reference }));
+        }
+        EventBody::Custom { .. } => {
+            if let Some((name, data)) = milestone.body.as_module_event() {
+                events.push(lines, "module.event", at, &json!({ "event": name, "data": data }));
+            }
+        }
+        EventBody::Stage { .. }
+        | EventBody::Log { .. }
+        | EventBody::Artifact { .. }
+        | EventBody::Kept(_)
+        | EventBody::Output(_)
+        | EventBody::Approval(_)
+        | EventBody::Message { .. } => {}
+    }
 }
 
 fn hooks(events: &mut CallEvents<'_>, event: HookEvent, lines: &mut Vec<String>) {
