@@ -3,7 +3,8 @@
 mod configured;
 mod endpoint;
 mod program;
-mod stub;
+mod secure;
+pub(crate) mod stub;
 
 use std::process::Command;
 
