@@ -4,6 +4,7 @@
 
 mod browser;
 mod dice;
+mod exported;
 mod home;
 mod http;
 mod piped;
@@ -23,6 +24,7 @@ mod artifacts;
 mod authorities;
 mod calls;
 mod commands;
+mod complete_record;
 mod configuration;
 mod confines;
 mod connecting;

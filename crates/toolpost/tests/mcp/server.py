@@ -1,6 +1,6 @@
 """An MCP server on the standard library alone. Its tools stand in `tools.json` beside it, so that a test can change them.
 
-`value` gives back a variable of its environment, whatever it is called, and `read` a file; every other tool says its name
+`value` gives back a variable of its environment, whatever it is called, and those that begin with `read` a file; every other tool says its name
 and arguments.
 """
 
@@ -30,7 +30,7 @@ def answer(method, params):
         arguments = params.get("arguments") or {}
         if params["name"] == "value":
             text = os.environ.get(arguments.get("name", ""), "nothing")
-        elif params["name"] == "read":
+        elif params["name"].startswith("read"):
             try:
                 with open(arguments["path"], encoding="utf-8") as file:
                     text = file.read()

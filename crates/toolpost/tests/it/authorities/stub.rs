@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// What the endpoint does with a question.
 #[derive(Clone)]
-pub(super) enum Manner {
+pub(crate) enum Manner {
     /// Answers 200 in JSON.
     Answers(&'static str),
     /// Answers with this status line and further headers.
@@ -28,26 +28,26 @@ pub(super) enum Manner {
 }
 
 /// The endpoint. Its thread ends with the test's process.
-pub(super) struct StubEndpoint {
-    pub(super) url: String,
+pub(crate) struct StubEndpoint {
+    pub(crate) url: String,
     requests: Arc<Mutex<Vec<StubRequest>>>,
 }
 
 /// One request as it came.
 #[derive(Clone, Debug)]
-pub(super) struct StubRequest {
-    pub(super) line: String,
-    pub(super) headers: Vec<String>,
-    pub(super) body: Value,
+pub(crate) struct StubRequest {
+    pub(crate) line: String,
+    pub(crate) headers: Vec<String>,
+    pub(crate) body: Value,
 }
 
 impl StubEndpoint {
-    pub(super) fn new(manner: Manner) -> Self {
+    pub(crate) fn new(manner: Manner) -> Self {
         Self::deciding(move |_| manner.clone())
     }
 
     /// Answers by what it is asked.
-    pub(super) fn deciding(decide: impl Fn(&Value) -> Manner + Send + Sync + 'static) -> Self {
+    pub(crate) fn deciding(decide: impl Fn(&Value) -> Manner + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1/data/toolpost/decision", listener.local_addr().unwrap());
         let requests: Arc<Mutex<Vec<StubRequest>>> = Arc::default();
@@ -61,12 +61,12 @@ impl StubEndpoint {
         Self { url, requests }
     }
 
-    pub(super) fn requests(&self) -> Vec<StubRequest> {
+    pub(crate) fn requests(&self) -> Vec<StubRequest> {
         self.requests.lock().unwrap().clone()
     }
 
     /// What was asked, as OPA's `input`.
-    pub(super) fn inputs(&self) -> Vec<Value> {
+    pub(crate) fn inputs(&self) -> Vec<Value> {
         self.requests().iter().map(|request| request.body["input"].clone()).collect()
     }
 }
