@@ -49,6 +49,7 @@ mod pages;
 mod plugin_files;
 mod reloading;
 mod run_code;
+mod scenarios;
 mod sentinel;
 mod serving;
 mod shell;
