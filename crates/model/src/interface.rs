@@ -70,6 +70,10 @@ pub struct PermissionProfile {
     pub access: Vec<AccessKind>,
     /// Ask even where a mode would allow.
     pub approval_required: bool,
+    /// The tool itself asks for approval of every call. Unlike [`approval_required`](Self::approval_required), which is
+    /// the host's or the operator's word, this gives way to mode `bypass` and to a rule that allows the tool by its id.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub approval_requested: bool,
     /// What single arguments mean to rules. Paths that the tool's effects name need not be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<ArgumentMeaning>,
@@ -84,6 +88,7 @@ impl Default for PermissionProfile {
             risk: RiskLevel::High,
             access: Vec::new(),
             approval_required: false,
+            approval_requested: false,
             arguments: Vec::new(),
             bound_like: Vec::new(),
         }

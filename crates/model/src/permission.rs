@@ -166,6 +166,9 @@ pub struct Decision {
     /// The votes of the authorities that rules delegated the decision to.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub delegated: Vec<DelegatedVote>,
+    /// The approval that the tool itself asks for, and the mode or rule that it gave way to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approval_waived: Option<String>,
     /// What the operator would change to get another answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operator_hint: Option<String>,

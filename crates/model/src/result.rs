@@ -362,6 +362,9 @@ pub struct ToolResult {
     /// What confined the process, where one ran.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Box<AppliedSandbox>>,
+    /// The approval that the tool itself asks for, and the mode or rule that it gave way to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approval_waived: Option<String>,
     /// What the tool's own system said beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub meta: Option<Box<Map<String, Value>>>,

@@ -60,6 +60,7 @@ fn whole() -> ToolResult {
         redactions: Redactions::default(),
         error: None,
         sandbox: None,
+        approval_waived: None,
         meta: None,
         timings: Timings::default(),
     }

@@ -45,6 +45,7 @@ fn hosted(end: Result<ToolOutput, ToolFailure>) -> toolpost_model::ToolResult {
         redactions: Default::default(),
         error,
         sandbox: None,
+        approval_waived: None,
         meta: None,
         timings: Timings::default(),
     }

@@ -321,6 +321,7 @@ fn lost(id: InvocationId) -> Arc<Answer> {
         redactions: Redactions::default(),
         error: Some(*error),
         sandbox: None,
+        approval_waived: None,
         timings: toolpost_model::Timings::default(),
     })
 }

@@ -205,6 +205,8 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
     }
     if let Some(required) = settings.approval_required {
         interface.permission.approval_required = required;
+        // The operator's word, either way, takes the place of the tool's own.
+        interface.permission.approval_requested = false;
     }
     let execution = &mut interface.execution;
     execution.retries = settings.retries.unwrap_or(execution.retries);

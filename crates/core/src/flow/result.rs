@@ -83,6 +83,7 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
         redactions: toolpost_model::Redactions::default(),
         error: None,
         sandbox: None,
+        approval_waived: call.decision.as_ref().and_then(|decision| decision.approval_waived.clone()),
         meta: None,
         timings,
     };

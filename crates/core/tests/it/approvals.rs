@@ -76,6 +76,7 @@ impl PolicyEngine for Engine {
             subject: None,
             opaque: Vec::new(),
             notes: Vec::new(),
+            approval_waived: None,
             operator_hint: None,
         }
     }

@@ -95,6 +95,9 @@ impl Serialize for Meta<'_> {
         }
         map.serialize_entry("toolpost/invocationId", &result.invocation_id)?;
         map.serialize_entry("toolpost/outcome", result.outcome.as_str())?;
+        if let Some(waived) = &result.approval_waived {
+            map.serialize_entry("toolpost/approvalWaived", waived)?;
+        }
         if let Some(error) = &result.error {
             map.serialize_entry("toolpost/class", error.class.as_str())?;
             if error.code != error.class.as_str() {

@@ -94,6 +94,7 @@ fn ended(outcome: Outcome, error: Option<ToolError>) -> CallReport {
         redactions: toolpost_model::Redactions::default(),
         error,
         sandbox: None,
+        approval_waived: None,
         meta: None,
         timings: Default::default(),
     };

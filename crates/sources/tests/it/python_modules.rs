@@ -1,6 +1,7 @@
 //! Python modules through a whole host: written in the style of real ones, run by the real launcher, with the stand-in
 //! and with `amplifier-core` itself.
 
+mod approval;
 mod calls;
 mod hooks;
 mod loading;

@@ -84,6 +84,9 @@ pub struct InterfaceLayer {
     pub destructive: bool,
     /// A person must approve every call of it.
     pub approval_required: bool,
+    /// The tool itself asks for approval of every call; mode `bypass` and an allow by its id answer that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub approval_requested: bool,
 }
 
 /// Whether the tool can be seen.
@@ -315,6 +318,7 @@ fn interface(entry: &Entry) -> InterfaceLayer {
         stated_by: entry.stated_by,
         destructive: interface.safety.destructive,
         approval_required: interface.permission.approval_required,
+        approval_requested: interface.permission.approval_requested,
     }
 }
 

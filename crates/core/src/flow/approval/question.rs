@@ -161,6 +161,7 @@ fn make_visible(decision: &mut Decision) {
         .chain(&mut decision.opaque)
         .chain(&mut decision.notes)
         .chain(&mut decision.operator_hint)
+        .chain(&mut decision.approval_waived)
         .chain(decision.classified.as_mut().map(|finding| &mut finding.found))
         .chain(decision.delegated.iter_mut().flat_map(|vote| vote.reason.iter_mut().chain(&mut vote.fault)))
         .chain(of_rules);
@@ -185,6 +186,7 @@ fn without_words(decision: &Decision) -> Decision {
         notes: Vec::new(),
         classified: None,
         delegated: Vec::new(),
+        approval_waived: None,
         operator_hint: None,
     }
 }

@@ -33,6 +33,8 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
         notes: policy.notes.to_vec(),
         classified,
         delegated: facts.delegated.to_vec(),
+        // A call that does not run, or that a person is asked about, waives nothing.
+        approval_waived: verdict.waived.clone().filter(|_| behavior == Behavior::Allow),
         operator_hint,
         reason,
     }
@@ -94,6 +96,10 @@ fn hint(
             let hint = "change `protect` (paths) or `sandbox` (processes) in the configuration if such calls \
                         may run unasked";
             Some(hint.to_owned())
+        }
+        (ReasonType::SafetyCheck, _) if hearing.can_waive_request() => {
+            let flags = suggest::flags(policy, hearing, verdict).map(|flags| format!("`{flags}` or "));
+            Some(format!("start the host with {}`--mode bypass`", flags.unwrap_or_default()))
         }
         (ReasonType::SafetyCheck, _) => {
             let key = hearing.facts.declaration.tool_id.setting_key("approval_required");

@@ -3,6 +3,7 @@
 mod delegated;
 mod judgement;
 mod line;
+mod request;
 
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use toolpost_model::{
 };
 
 pub(super) use judgement::{Ground, Judgement, Verdict};
+
+use request::NamingAllows;
 
 use super::{
     Facts,
@@ -121,6 +124,7 @@ impl<'a> Hearing<'a> {
     pub(super) fn judge(&self) -> Verdict<'a> {
         let mut matched: Vec<Heard<'a>> = Vec::new();
         let mut of_parts = Vec::with_capacity(self.parts.all.len());
+        let mut naming_allows = NamingAllows::default();
         for (place, part) in self.parts.all.iter().enumerate() {
             let votes = self.votes(part);
             for heard in votes.all() {
@@ -129,17 +133,21 @@ impl<'a> Hearing<'a> {
                     matched.push(heard);
                 }
             }
+            naming_allows.add(votes.allows(part).into_iter().find(|heard| self.allows_by_id(heard.rule)));
             let (behavior, ground) = self.outcome(part, &votes);
             of_parts.push(Judgement { behavior, ground, part: Some(place) });
         }
-        let decided = of_parts.iter().map(Judgement::again).chain(self.said_of_the_call());
+        let waived = self.waived_request(&naming_allows);
+        let said = self.said_of_the_call(waived.as_deref());
+        let decided = of_parts.iter().map(Judgement::again).chain(said);
         // Of equals the first stays.
         let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
         let nothing = Judgement { behavior: Behavior::Deny, ground: Ground::Mode, part: None };
         let decided = decided.unwrap_or(nothing);
         // Parts and layers are heard in turn, and a layer must read like the same rules in one list.
         matched.sort_by_key(|heard| heard.order);
-        Verdict { decided, of_parts, matched: matched.into_iter().map(|heard| heard.rule).collect() }
+        let matched = matched.into_iter().map(|heard| heard.rule).collect();
+        Verdict { decided, of_parts, matched, waived }
     }
 
     fn votes(&self, part: &Part) -> Votes<'a> {
@@ -202,10 +210,7 @@ impl<'a> Hearing<'a> {
         if let Some((Behavior::Deny, ground)) = delegated {
             return (Behavior::Deny, ground);
         }
-        // An allow that is no pattern covers what nobody can read, too.
-        let allows = votes.bare.iter().chain(votes.exact.iter().filter(|_| part.opaque.is_none()));
-        let allows = allows.copied().filter(|heard| heard.rule.effect == Behavior::Allow);
-        let allows: Vec<Heard<'a>> = allows.collect();
+        let allows = votes.allows(part);
         let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
         let unanswered = |heard: &Heard<'a>| {
             // Whoever answers on this machine does not answer for the machine's owner.
@@ -298,7 +303,7 @@ impl<'a> Hearing<'a> {
     }
 
     /// What hooks, the tool and the host say of the call, whatever its parts are.
-    fn said_of_the_call(&self) -> Vec<Judgement<'a>> {
+    fn said_of_the_call(&self, waived: Option<&str>) -> Vec<Judgement<'a>> {
         let interface = &self.facts.declaration.interface;
         let said = |behavior, reason| Judgement { behavior, ground: Ground::Said(reason), part: None };
         let opinions = self.facts.opinions.iter().filter(|opinion| opinion.behavior > Behavior::Allow);
@@ -310,6 +315,8 @@ impl<'a> Hearing<'a> {
         if interface.permission.approval_required || interface.safety.requires_user_interaction {
             let text = "the tool needs a person's approval for every call";
             ask(ReasonType::SafetyCheck, text.to_owned());
+        } else if interface.permission.approval_requested && waived.is_none() {
+            ask(ReasonType::SafetyCheck, request::TEXT.to_owned());
         }
         if let Some(caution) = &self.facts.effects.caution {
             ask(ReasonType::Caution, caution.clone());
@@ -392,6 +399,12 @@ struct Votes<'a> {
 impl<'a> Votes<'a> {
     fn all(&self) -> impl Iterator<Item = Heard<'a>> {
         self.bare.iter().chain(&self.exact).copied()
+    }
+
+    /// Those that allow the part. An allow that is no pattern covers what nobody can read, too.
+    fn allows(&self, part: &Part) -> Vec<Heard<'a>> {
+        let heard = self.bare.iter().chain(self.exact.iter().filter(|_| part.opaque.is_none()));
+        heard.copied().filter(|heard| heard.rule.effect == Behavior::Allow).collect()
     }
 }
 

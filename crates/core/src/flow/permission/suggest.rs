@@ -4,7 +4,7 @@ use toolpost_model::{Access, ArgumentKind, Behavior, ReasonType, Remember, Rule,
 
 use super::{
     Facts,
-    hearing::{Ground, Hearing, Verdict},
+    hearing::{Ground, Hearing, Judgement, Verdict},
     parts::{Part, Parts, Subject},
     places::{Places, PlainPath},
     policy::Policy,
@@ -22,7 +22,17 @@ pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
     let never = |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
     let about_the_call = match &verdict.decided.ground {
         // A rule that names the path answers this one.
-        Ground::Said(reason) => reason.kind != ReasonType::Caution || facts.effects.caution.is_some(),
+        Ground::Said(reason) => match reason.kind {
+            ReasonType::Caution => facts.effects.caution.is_some(),
+            ReasonType::SafetyCheck => !hearing.can_waive_request(),
+            ReasonType::Rule
+            | ReasonType::Mode
+            | ReasonType::Hook
+            | ReasonType::Delegate
+            | ReasonType::Classifier
+            | ReasonType::Opaque
+            | ReasonType::Approval => true,
+        },
         // The authority votes on each call anew, so no remembered rule answers it.
         Ground::Opaque { .. } | Ground::Delegated { .. } => true,
         Ground::Rule(_) | Ground::Mode => false,
@@ -91,7 +101,10 @@ fn candidates(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> 
 }
 
 fn needy<'h>(hearing: &'h Hearing<'_>, verdict: &Verdict<'_>) -> impl Iterator<Item = &'h Part> {
-    let allowed: Vec<bool> = verdict.of_parts.iter().map(|one| one.behavior == Behavior::Allow).collect();
+    // The tool's own request for approval is answered by rules that name it for each part.
+    let is_requested = hearing.can_waive_request() && verdict.waived.is_none();
+    let is_settled = |one: &Judgement<'_>| one.behavior == Behavior::Allow && !is_requested;
+    let allowed: Vec<bool> = verdict.of_parts.iter().map(is_settled).collect();
     hearing.parts.all.iter().zip(allowed).filter(|(_, allowed)| !allowed).map(|(part, _)| part)
 }
 

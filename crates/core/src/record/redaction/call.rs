@@ -66,6 +66,7 @@ impl CallRedactor {
         let counts = &mut Redactions::default();
         self.in_place(&mut decision.reason.text, counts);
         let more = decision.subject.iter_mut().chain(&mut decision.opaque).chain(&mut decision.operator_hint);
+        let more = more.chain(&mut decision.approval_waived);
         // The votes of authorities are clean already: they were redacted when they came.
         let more = more.chain(decision.classified.as_mut().map(|finding| &mut finding.found));
         more.for_each(|text| {

@@ -175,6 +175,17 @@ fn what_would_change_the_answer_was_tried() {
             "approved: x",
             &["answer -> allow", "setting tools.\"people.ask\".approval_required: false -> ?"],
         ),
+        (
+            Mode::Default,
+            &[],
+            "requested: x",
+            &[
+                "answer -> allow",
+                "setting tools.\"tool-desk.act\".approval_required: false -> ?",
+                "add_rule allow tool-desk.act -> allow",
+                "mode mode: bypass -> allow",
+            ],
+        ),
     ] {
         assert_eq!(changes(mode, rules, call), expected, "{mode} {rules:?} {call}");
     }

@@ -78,6 +78,14 @@ impl MadeCall {
             ["approved"] => made("people.ask", EffectClass::Read, json!({}), |declaration| {
                 declaration.interface.permission.approval_required = true;
             }),
+            ["requested"] => {
+                let mut call =
+                    made("tool-desk.act", EffectClass::Execute, json!({ "command": rest }), |declaration| {
+                        declaration.interface.permission.approval_requested = true;
+                    });
+                call.declaration.provenance = Provenance::MountPlan;
+                call
+            }
             ["tool", id, class] => {
                 let class = EffectClass::ALL.into_iter().find(|one| one.as_str() == *class).unwrap();
                 made(id, class, serde_json::from_str(rest).unwrap_or(json!({})), |_| {})

@@ -69,6 +69,7 @@ fn suggestions_go_from_narrow_to_wide() {
         ("protected: .git/config", &[]),
         ("steering: AGENTS.md", &["allow files.write_file(ws:AGENTS.md)"]),
         ("approved: x", &[]),
+        ("requested: x", &["allow tool-desk.act"]),
         ("read: a", &[]),
     ] {
         assert_eq!(suggested(&policy, call), expected, "{call}");

@@ -190,7 +190,7 @@ impl Listing {
         interface.execution.kind = ExecutionKind::LocalProcess;
         interface.execution.streaming = true;
         interface.execution.cancel = CancelSupport::Cooperative;
-        interface.permission.approval_required |= tool.asks;
+        interface.permission.approval_requested |= tool.asks;
         declaration.aliases.extend(tool.own_name.filter(|own| is_alias(own, &tool.name)));
         self.add_declared(planned, tool.name, declaration);
     }

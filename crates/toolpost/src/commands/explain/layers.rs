@@ -88,6 +88,7 @@ fn interface(explanation: &Value, layer: &Value) {
     for (name, said) in [
         ("destructive", "it may destroy what cannot be brought back"),
         ("approval_required", "every call of it needs approval"),
+        ("approval_requested", "the tool itself asks for approval of every call"),
     ] {
         if layer[name] == true {
             told.push_str(&format!("; {said}"));

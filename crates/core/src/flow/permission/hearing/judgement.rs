@@ -40,6 +40,8 @@ pub(in super::super) struct Verdict<'a> {
     pub(in super::super) of_parts: Vec<Judgement<'a>>,
     /// Every rule that spoke, in the order of the list.
     pub(in super::super) matched: Vec<&'a Rule>,
+    /// What the tool's own request for approval gave way to.
+    pub(in super::super) waived: Option<String>,
 }
 
 impl<'a> Judgement<'a> {

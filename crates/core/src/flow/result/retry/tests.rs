@@ -59,6 +59,7 @@ fn decision() -> Decision {
         subject: None,
         opaque: Vec::new(),
         notes: Vec::new(),
+        approval_waived: None,
         operator_hint: None,
     }
 }

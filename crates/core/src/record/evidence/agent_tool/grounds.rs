@@ -210,6 +210,7 @@ fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value
         "notes": decision.notes,
         "classified": decision.classified,
         "delegated": decision.delegated,
+        "approval_waived": decision.approval_waived,
         "operator_hint": decision.operator_hint,
         "updated_input_ref": (by_person && edited).then(|| FourInputs::of(story).reference(changes.len())),
         "user_modified": by_person.then_some(edited),

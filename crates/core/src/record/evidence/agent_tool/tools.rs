@@ -360,7 +360,7 @@ fn permission_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
             "write_effects": [writes],
             "network_scope": network_scope(interface),
             "sandbox_profile": declared.tool.settings.sandbox,
-            "approval_required": profile.approval_required,
+            "approval_required": profile.approval_required || profile.approval_requested,
             "rule_matching_fields": profile.arguments.iter().map(|one| &one.pointer).collect::<Vec<_>>(),
             "redaction_required": !declared.tool.settings.sensitive.is_empty(),
         }),
