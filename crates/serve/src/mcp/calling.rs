@@ -228,11 +228,11 @@ impl Ear {
         self.tell("notifications/progress", &params)
     }
 
-    fn log(&self, level: Level, message: &str) -> Heard {
+    fn log(&self, level: Level, logger: &str, data: Value) -> Heard {
         if self.outlet.wishes().level.is_none_or(|least| level < least) {
             return Heard::Taken;
         }
-        let params = json!({ "level": level.as_str(), "logger": "tool", "data": message });
+        let params = json!({ "level": level.as_str(), "logger": logger, "data": data });
         self.tell("notifications/message", &params)
     }
 }
@@ -261,11 +261,13 @@ impl Listener for Ear {
                 self.progress(done, total, &message)
             }
             EventBody::Status { message } => self.progress(None, None, &message),
-            EventBody::Log { level, message } => self.log(Level::of(level), &message),
-            body @ EventBody::Custom { .. } => match body.as_module_event() {
-                Some((event, data)) => self.log(Level::of(LogLevel::Info), &format!("{event} {data}")),
-                None => Heard::Taken,
-            },
+            EventBody::Log { level, message } => self.log(Level::of(level), "tool", message.into()),
+            EventBody::Custom { name, mut data } if name == EventBody::MODULE_EVENT => {
+                if let Some(fields) = data.as_object_mut() {
+                    fields.insert("invocation_id".to_owned(), json!(event.invocation_id));
+                }
+                self.log(Level::of(LogLevel::Info), EventBody::MODULE_EVENT, data)
+            }
             EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
                 if let Some(asks) = &self.asks {
                     let _ = asks.try_send(ask_id);
@@ -277,6 +279,7 @@ impl Listener for Ear {
             | EventBody::Artifact { .. }
             | EventBody::Kept(_)
             | EventBody::Output(_)
+            | EventBody::Custom { .. }
             | EventBody::Message { .. } => Heard::Taken,
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolpost_core::RecordKind;
 use toolpost_model::{
-    BoxFuture, Declaration, EffectClass, EffectOrigin, FnTool, LogLevel, Mode, Naming, Progress,
+    BoxFuture, Declaration, EffectClass, EffectOrigin, EventBody, FnTool, LogLevel, Mode, Naming, Progress,
     SessionScope, Source, SourceError, SourceSession, Tool, ToolFailure, ToolOutput, ToolSet,
 };
 use toolpost_store::JournalReader;
@@ -24,6 +24,8 @@ fn talker() -> impl Tool {
         context.progress(Progress { message: "half".to_owned(), percent: Some(50.0), ..Progress::default() });
         context.log(LogLevel::Warn, "two\nlines\r\nand data: {}");
         context.artifact("part.txt", toolpost_model::Content::text("a part"));
+        let at = "2026-01-02T03:04:05Z".parse().ok();
+        context.emit(EventBody::module_event("demo:read", context.session_id(), at, json!({ "n": 1 })));
         Ok::<_, ToolFailure>(ToolOutput::text("said"))
     })
 }
@@ -74,8 +76,16 @@ async fn events_come_in_order_and_the_result_last() {
     let result = check_whole(&server, &frames).await;
     assert_eq!((&result["outcome"], &result["content"][0]["text"]), (&json!("succeeded"), &json!("said")));
     let expected = "resolve parse validate observe pre_hooks decide admit execute <status> <progress> <log> \
-                    <artifact> map post_hooks persist emit <result>";
+                    <artifact> <custom> map post_hooks persist emit <result>";
     assert_eq!(kinds(&frames).join(" "), expected);
+    let module: Value = serde_json::from_str(&frames[12].data).unwrap();
+    assert_eq!(module["name"], "module_event");
+    assert_eq!(
+        (&module["data"]["event"], &module["data"]["data"]),
+        (&json!("demo:read"), &json!({ "n": 1 }))
+    );
+    assert_eq!(module["data"]["timestamp"], "2026-01-02T03:04:05Z");
+    assert!(module["data"]["session_id"].is_string(), "{module}");
     let log: Value = serde_json::from_str(&frames[10].data).unwrap();
     assert_eq!((&log["level"], &log["message"]), (&json!("warn"), &json!("two\nlines\r\nand data: {}")));
 }

@@ -5,7 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use toolpost_core::ToolSettings;
-use toolpost_model::{Content, EffectClass, FnTool, PersistStrategy, Progress, ToolFailure, ToolOutput};
+use toolpost_model::{
+    Content, EffectClass, EventBody, FnTool, PersistStrategy, Progress, ToolFailure, ToolOutput,
+};
 use toolpost_testkit::{Gate, MockTool};
 
 use super::{Era, Nothing, Place, begin, both, posted, told, tools};
@@ -78,6 +80,32 @@ async fn progress_and_log_come_before_the_answer_and_only_when_asked_for() {
         assert!(messages.iter().any(|message| message["params"]["data"] == "half way"));
         let last = messages.last().unwrap();
         assert_eq!((&last["id"], &last["result"]["content"][0]["text"]), (&json!("x y"), &json!("done")));
+    }
+}
+
+#[tokio::test]
+async fn an_event_of_a_module_is_a_structured_log_of_its_call() {
+    let module =
+        FnTool::named("demo.module").unwrap().class(EffectClass::Read).run(|_: Nothing, call| async move {
+            let at = "2026-01-02T03:04:05Z".parse().ok();
+            call.emit(EventBody::module_event("demo:read", call.session_id(), at, json!({ "n": 1 })));
+            Ok::<_, ToolFailure>("done")
+        });
+    let server = Place::without_native_tools().start_with(|builder| builder.tool(module)).await;
+    let meta = json!({ "io.modelcontextprotocol/logLevel": "info" });
+    let params = json!({ "name": "module", "arguments": {}, "_meta": meta });
+    for era in both(&server).await {
+        let request = era.request(&json!(1), "tools/call", params.clone(), &json!({}));
+        let messages = told(&mut server.begin(request).await).await;
+        let call = &messages.last().unwrap()["result"]["_meta"]["toolpost/invocationId"];
+        let logs: Vec<&Value> =
+            messages.iter().filter(|message| message["method"] == "notifications/message").collect();
+        let [log] = logs.as_slice() else { panic!("{messages:?}") };
+        let (params, data) = (&log["params"], &log["params"]["data"]);
+        assert_eq!((&params["level"], &params["logger"]), (&json!("info"), &json!("module_event")));
+        assert_eq!((&data["event"], &data["data"]), (&json!("demo:read"), &json!({ "n": 1 })));
+        assert_eq!((&data["timestamp"], &data["invocation_id"]), (&json!("2026-01-02T03:04:05Z"), call));
+        assert!(data["session_id"].is_string() && call.is_string(), "{log}");
     }
 }
 

@@ -308,8 +308,8 @@ pub(super) fn event_body(kind: String, data: Value) -> EventBody {
         ("log", Some(message)) if has_only(&["level", "message"]) => {
             EventBody::Log { level: level_of(text("level").as_deref()), message }
         }
-        // That name is for events that the host itself builds of an Amplifier module's.
-        (EventBody::MODULE_EVENT, _) => EventBody::Custom { name: format!("plugin.{kind}"), data },
+        // That kind has facts of the host's, which a plugin cannot vouch for.
+        (EventBody::MODULE_EVENT, _) => EventBody::Custom { name: format!("plugin:{kind}"), data },
         _ => EventBody::Custom { name: kind, data },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolpost_core::Approvals;
 use toolpost_model::{ErrorClass, EventBody, Mode, Outcome, Principal, Verdict};
 use toolpost_testkit::TestHost;
@@ -151,6 +151,37 @@ async fn calls_of_modules_ask_while_rules_keep_paths_that_nothing_keeps_from_the
         let result = stage.call("environment", json!({})).await;
         let code = result.error.as_ref().map(|error| error.code.to_string());
         assert_eq!(code.as_deref() == Some("no_approver"), is_asked, "{result:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_modules_are_on_record_with_their_call_and_never_of_a_kind_of_the_hosts() {
+    for core in BOTH {
+        let stage = Stage::new(core, &["tool-kit"]).await;
+        for name in ["kit:used", "stage", "result", "approval", "module_event", "tool:post"] {
+            let forged = json!({ "stage": "persist", "session_id": "another", "timestamp": "1999" });
+            let arguments = json!({ "event": name, "data": forged });
+            let (result, events) = stage.watched("emit", arguments).await;
+            assert_eq!(result.model_text(), "emitted");
+            let told: Vec<_> = events.iter().filter_map(EventBody::as_module_event).collect();
+            let [(told_name, told_data)] = told.as_slice() else { panic!("{events:?}") };
+            assert_eq!((*told_name, &told_data["stage"]), (name, &json!("persist")));
+            let rows = stage.test.call_records().await;
+            let of_call = rows.iter().filter(|row| row.record.invocation_id == Some(result.invocation_id));
+            let bodies = of_call.filter_map(|row| serde_json::from_str::<Value>(&row.record.body).ok());
+            let kept: Vec<Value> = bodies
+                .flat_map(|body| body["progress"].as_array().cloned().unwrap_or_default())
+                .filter(|milestone| milestone["kind"] == "custom")
+                .collect();
+            let [event] = kept.as_slice() else { panic!("{rows:?}") };
+            assert_eq!(event["name"], "module_event");
+            let (data, session) = (&event["data"], stage.test.session.id().as_str());
+            assert_eq!((&data["event"], &data["session_id"]), (&json!(name), &json!(session)));
+            let at = data["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+            assert!(jiff::Timestamp::now().duration_since(at).as_secs() < 60, "{event}");
+            // What the module itself says of them is data, and stands below.
+            assert_eq!(data["data"]["session_id"], "another");
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolpost_amplifier::ModuleId;
-use toolpost_model::{ErrorClass, HookStanding, Outcome};
+use toolpost_model::{ErrorClass, HookStanding, Outcome, Source as _};
 
 use super::stage::{BOTH, Core, Stage, Wanted, folder_of, module_at};
 
@@ -26,6 +26,21 @@ async fn handlers_deny_change_ask_and_add() {
         assert_eq!(replaced.model_text(), "replaced");
         let failed = stage.call("wrong_type", json!({})).await;
         assert_eq!(failed.outcome, Outcome::Failed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_that_are_registered_when_the_session_is_ready_are_asked() {
+    for core in BOTH {
+        let stage = Stage::new(core, &["tool-rough", "tool-kit", "hooks-deferred"]).await;
+        assert_eq!((stage.modules.failures(), stage.modules.source().problems()), (Vec::new(), Vec::new()));
+        for who in ["a", "b"] {
+            let session = stage.session(who).await;
+            assert_eq!(stage.call_in(&session, "nothing", json!({})).await.outcome, Outcome::Succeeded);
+            let denied = stage.call_in(&session, "nothing", json!({ "wish": "deny" })).await.error.unwrap();
+            assert_eq!(denied.class, ErrorClass::HookBlocked, "{core:?} {who}");
+            assert!(denied.message.contains("heard late"), "{denied:?}");
+        }
     }
 }
 

@@ -23,6 +23,20 @@ class UseKit:
         return ToolResult(success=True, output=output)
 
 
+class Emit:
+    name = "emit"
+    description = "Emits an event of any name."
+    input_schema = {"type": "object", "properties": {"event": {"type": "string"}, "data": {"type": "object"}}}
+
+    def __init__(self, coordinator):
+        self.coordinator = coordinator
+
+    async def execute(self, input):
+        await self.coordinator.hooks.emit(input["event"], input["data"])
+        return "emitted"
+
+
 async def mount(coordinator, config=None):
     coordinator.register_contributor("observability.events", "tool-kit", lambda: ["kit:used"])
     await coordinator.mount("tools", UseKit(), name="use_kit")
+    await coordinator.mount("tools", Emit(coordinator), name="emit")
