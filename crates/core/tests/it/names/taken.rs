@@ -155,6 +155,26 @@ async fn a_plan_gets_a_native_name_only_where_the_operator_gives_it() {
 }
 
 #[tokio::test]
+async fn an_alias_takes_no_native_name_even_where_the_operator_gives_names_to_plans() {
+    for replaced in [&["all"][..], &["read_file"], &[]] {
+        let fancy = answering("tool-a.fancy").declare(|declaration| {
+            declaration.aliases = vec!["read_file".to_owned(), "plain".to_owned()];
+        });
+        let tools = ToolSet::new("amplifier", [Arc::new(fancy) as Arc<dyn DynTool>]);
+        let plan =
+            NamedSource { name: "amplifier", naming: Naming::Bare, provenance: Provenance::MountPlan, tools };
+        let host = TestHost::build(|builder| {
+            builder.source(plan).tool(answering("files.read_file")).settings(Replacing(replaced))
+        })
+        .await;
+        assert_eq!(answers(&host, "read_file").await, "files.read_file", "{replaced:?}");
+        for name in ["fancy", "plain"] {
+            assert_eq!(answers(&host, name).await, "tool-a.fancy", "{replaced:?} {name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn declared_commands_and_an_embedders_tools_are_never_replaced() {
     let host = TestHost::build(|builder| {
         builder
