@@ -44,9 +44,9 @@ pub(crate) fn not_loaded(failure: &LoadFailure) -> SourceProblem {
     }
 }
 
-/// A module that chose to bring nothing.
-pub(crate) fn declined(module: &ModuleId, origin: Option<String>) -> SourceProblem {
-    let message = "its `mount` returned nothing and mounted nothing".to_owned();
+/// A module that brings nothing here, by its own choice unless a reason is given.
+pub(crate) fn declined(module: &ModuleId, origin: Option<String>, because: Option<&str>) -> SourceProblem {
+    let message = because.unwrap_or("its `mount` returned nothing and mounted nothing").to_owned();
     SourceProblem { origin, ..problem(module, SourceProblem::DECLINED, message) }
 }
 

@@ -260,7 +260,7 @@ impl Source for RustModules {
 fn list(set: &MountedSet) -> (Vec<Declaration>, Listed) {
     let (mut declarations, mut listed) = (Vec::new(), Listed::default());
     listed.problems.extend(set.failures().iter().map(not_loaded));
-    listed.problems.extend(set.declined().iter().map(|(module, _)| declined(module, None)));
+    listed.problems.extend(set.declined().iter().map(|(module, _)| declined(module, None, None)));
     let mut counts: HashMap<ModuleId, usize> = HashMap::new();
     for (name, module, tool) in set.coordinator().tools() {
         let Some(module) = module else { continue };

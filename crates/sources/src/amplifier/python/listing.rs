@@ -63,7 +63,7 @@ impl Listing {
                 }
             }
             if mounted.declined {
-                listing.decline(planned);
+                listing.decline(planned, mounted.declined_because.as_deref());
             }
             for tool in mounted.tools {
                 listing.add(planned, tool);
@@ -110,10 +110,10 @@ impl Listing {
         listing
     }
 
-    fn decline(&mut self, planned: &BridgedModule) {
+    fn decline(&mut self, planned: &BridgedModule, because: Option<&str>) {
         let module = &planned.planned.id;
         let origin = planned.planned.source.as_ref().map(ToString::to_string);
-        self.problems.push(declined(module, origin));
+        self.problems.push(declined(module, origin, because));
         if planned.planned.kind == ModuleKind::Hook {
             self.declined.push(module.clone());
         }

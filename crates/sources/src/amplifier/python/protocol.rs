@@ -393,6 +393,8 @@ pub(super) struct MountedModule {
     /// It chose to bring nothing.
     #[serde(default)]
     pub(super) declined: bool,
+    #[serde(default)]
+    pub(super) declined_because: Option<String>,
     /// Of an entry of an A2E host file.
     #[serde(default)]
     pub(super) plugin: Option<MountedPlugin>,

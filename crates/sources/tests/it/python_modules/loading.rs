@@ -5,8 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, json};
 use toolpost_amplifier::{LoadReason, ModuleId, ModuleKind, PlannedModule};
 use toolpost_core::CallRequest;
-use toolpost_model::{HookStanding, ModelInput, Outcome, SandboxTier, Source};
-use toolpost_sources::{BridgedModule, CoreChoice, Isolation, PythonPackage};
+use toolpost_model::{
+    ErrorClass, HookStanding, ModelInput, Outcome, SandboxTier, Source, SourceFeed, SourceNotice,
+};
+use toolpost_sources::{BridgedModule, CoreChoice, Isolation, PythonModules, PythonPackage};
 
 use super::stage::{BOTH, Core, Stage, Wanted, folder_of, logged, module, module_at};
 
@@ -24,6 +26,50 @@ async fn a_module_that_returns_nothing_and_brings_nothing_has_declined() {
         let hint = unknown.hint.unwrap_or_default();
         assert!(hint.contains("`tool-nothing` declined to bring tools"), "{hint}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_a_module_writes_while_it_is_imported_are_logged() {
+    for core in BOTH {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = PythonModules::start(Wanted::new(core, &["tool-loud"]).parts(&folder)).await;
+        assert_eq!(modules.failures(), []);
+        let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
+        // The host connects only when everything is loaded.
+        modules.source().connect(SourceFeed::new(move |notice| {
+            let _ = sender.send(notice);
+        }));
+        let mut missing = vec!["printed at import", "complained at import", "logged at import"];
+        while !missing.is_empty() {
+            let next = tokio::time::timeout(Duration::from_secs(20), lines.recv()).await;
+            let Ok(Some(notice)) = next else { panic!("{core:?}: nothing was told of {missing:?}") };
+            if let SourceNotice::Log(line) = notice {
+                missing.retain(|words| !line.contains(words));
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_module_that_needs_amplifiers_application_is_declined_with_the_reason() {
+    for core in BOTH {
+        let stage = Stage::new(core, &["tool-delegating", "tool-desk"]).await;
+        assert_eq!(stage.modules.failures(), []);
+        let problems = stage.modules.source().problems();
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(problem.is_declined() && problem.part == "tool-delegating", "{problem}");
+        assert!(problem.message.starts_with("it needs `amplifier_foundation`"), "{problem}");
+        assert!(problem.message.contains("set `amplifier.python`"), "{problem}");
+        assert_eq!(stage.call("count_mounts", json!({})).await.outcome, Outcome::Succeeded);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_needs_amplifiers_application_is_a_guard_that_is_not_there() {
+    let stage = Stage::new(Core::StandIn, &["hooks-delegating", "tool-desk"]).await;
+    let error = stage.call("count_mounts", json!({})).await.error.unwrap();
+    assert_eq!(error.class, ErrorClass::HookBlocked);
+    assert!(error.message.contains("it needs `amplifier_foundation`"), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -110,17 +110,22 @@ impl Wanted {
         self
     }
 
-    pub(crate) async fn start(self) -> Stage {
-        let folder = tempfile::tempdir().unwrap();
+    /// The modules alone, which work in `folder`.
+    pub(crate) fn parts(&mut self, folder: &TempDir) -> PythonParts {
         let path = folder.path().canonicalize().unwrap();
-        let parts = PythonParts {
+        PythonParts {
             name: "modules".to_owned(),
-            modules: self.modules,
-            settings: self.settings,
+            modules: std::mem::take(&mut self.modules),
+            settings: std::mem::take(&mut self.settings),
             workspace: Arc::new(Workspace::open(&path).unwrap()),
             launcher: launcher(self.tier),
             children: ChildSettings::default(),
-        };
+        }
+    }
+
+    pub(crate) async fn start(mut self) -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = self.parts(&folder);
         // Without hooks nobody has to be told of calls.
         let hears = parts.modules.iter().any(|module| module.planned.kind == ModuleKind::Hook);
         let modules = PythonModules::start(parts).await;

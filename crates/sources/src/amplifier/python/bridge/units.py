@@ -18,6 +18,14 @@ LONGEST_DESCRIPTION = 16 << 10
 LARGEST_SCHEMA = 256 << 10
 MOST_PROBLEMS, LONGEST_PROBLEM = 300, 4000
 
+# The library of Amplifier's own application. Modules that start agents or choose models import it, and need the
+# application around it as well. A hook that needs it is missing all the same: it may be a guard.
+APPLICATION = "amplifier_foundation"
+NEEDS_APPLICATION = (
+    f"it needs `{APPLICATION}`, the library of Amplifier's application for agents, models and sessions, which is no "
+    "part of this host; set `amplifier.python` to a Python that has it installed"
+)
+
 
 class Unit:
     def __init__(self, mount, place, order):
@@ -32,6 +40,8 @@ class Unit:
         self.problems = []
         # Its `mount` returned nothing and mounted nothing, which is its own decision.
         self.declined = False
+        # Why it brings nothing here, where that is not its own decision and no fault either.
+        self.declined_because = None
         self.module = None
         # Of an entry of an A2E host file.
         self.plugin = None
@@ -111,6 +121,9 @@ class Unit:
             self.problem(error.reason, str(error), fatal=True)
             return
         except ImportError as error:
+            if self.order["kind"] == "tool" and _root_of(error) == APPLICATION:
+                self.declined, self.declined_because = True, NEEDS_APPLICATION
+                return
             python = f"Python {'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}"
             message = f"it cannot be imported: {shown(error)}{self._hint(error)} (with {python})"
             self.problem("unknown", message, fatal=True)
@@ -129,7 +142,7 @@ class Unit:
         """A module that returned nothing and brought nothing has declined. Any other tool module without tools is not
         there. One that hears events has its use all the same."""
         hears = self.mount.coordinator.hooks.events_of(self)
-        if self.is_missing() or self.tools or hears or self.plugin is not None:
+        if self.is_missing() or self.tools or hears or self.plugin is not None or self.declined:
             return
         if not self.problems and self.returned == "nothing":
             self.declined = True
@@ -143,8 +156,10 @@ class Unit:
             problem["fatal"] = True
 
     def _hint(self, error):
-        missing = getattr(error, "name", None)
-        if missing and missing.split(".")[0] == "amplifier_core" and not self.mount.bridge.core.real:
+        missing = _root_of(error)
+        if missing == APPLICATION:
+            return f"; {NEEDS_APPLICATION}"
+        if missing == "amplifier_core" and not self.mount.bridge.core.real:
             return "; the stand-in for `amplifier_core` has no such part: install `amplifier-core` for this module"
         return ""
 
@@ -209,6 +224,7 @@ class Unit:
             "events": events,
             "returned": self.returned,
             "declined": self.declined and not tools and not events,
+            "declined_because": self.declined_because,
             "problems": problems,
         }
         return {**described_unit, "plugin": self.plugin.described()} if self.plugin else described_unit
@@ -256,6 +272,12 @@ def described(name, tool, problems):
             definition = {"name": entry["name"], "description": description}
         entry["definition"] = definition
     return entry
+
+
+def _root_of(error):
+    """The package that an import missed."""
+    name = getattr(error, "name", None)
+    return name.split(".")[0] if isinstance(name, str) else None
 
 
 def attribute(thing, name):
