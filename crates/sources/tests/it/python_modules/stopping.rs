@@ -98,6 +98,23 @@ async fn a_module_that_blocks_delays_only_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_module_is_answered_within_a_second_of_its_limit() {
+    for core in BOTH {
+        let stage = Stage::new(core, &["tool-rough"]).await;
+        for tool in ["block", "spin", "deaf"] {
+            // Mounted before, so that the limit is the call's alone.
+            assert_eq!(stage.call("nothing", json!({})).await.outcome, Outcome::Succeeded);
+            let limit = Duration::from_secs(1);
+            let begun = std::time::Instant::now();
+            let late = stage.call_within(tool, json!({}), limit).await;
+            let took = begun.elapsed();
+            assert_eq!(late.outcome, Outcome::TimedOut, "{tool}: {late:?}");
+            assert!(took >= limit && took < limit + Duration::from_secs(1), "{tool}: {took:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_will_not_stop_ends_with_its_process_and_others_are_told_why() {
     for tool in ["block", "spin", "deaf"] {
         let stage = Stage::new(Core::StandIn, &["tool-rough", "tool-desk"]).await;
