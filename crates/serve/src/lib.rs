@@ -31,3 +31,8 @@ pub use join::{HostConnection, JoinError, JoinTicket, RelayEnd, StdioFace, Stdio
 pub use reload::Reloaded;
 pub use server::{Server, ServerBuilder};
 pub use toolpost_sources::{ModuleStandings, RustModule, RustModules};
+
+/// Whether this build runs modules that are WebAssembly components: the feature `wasm`.
+pub const RUNS_COMPONENTS: bool = cfg!(feature = "wasm");
+/// Whether this build runs modules that are gRPC services: the feature `grpc`.
+pub const RUNS_GRPC_MODULES: bool = cfg!(feature = "grpc");

@@ -74,14 +74,34 @@ fn tool(arguments: &ToolArgs) -> anyhow::Result<Exit> {
     environment::write_new_folder(&folder, &template.files(&name))?;
     say!("made {} with a tool `{}`", folder.display(), name.tool());
     anstream::eprintln!("{}", next_steps(&template, &folder, &name));
+    if let Some(needs) = needed_feature(arguments.lang) {
+        anstream::eprintln!("{needs}");
+    }
     Ok(Exit::Done)
+}
+
+/// The optional part of the host that runs such a module, and whether this build has it.
+fn needed_feature(language: Language) -> Option<String> {
+    let (feature, has_it) = match language {
+        Language::Python => return None,
+        Language::Rust => ("grpc", toolpost_serve::RUNS_GRPC_MODULES),
+        Language::Wasm => ("wasm", toolpost_serve::RUNS_COMPONENTS),
+    };
+    let needs = format!("needs a `toolpost` that was built with `--features {feature}`");
+    Some(match has_it {
+        true => format!("{needs}; this one was"),
+        false => format!("{needs}; this one was not, and runs no such module"),
+    })
 }
 
 /// What to type next, in the folder that was made.
 fn next_steps(template: &Template, folder: &Path, name: &ModuleName) -> String {
     let folder = folder.display().to_string();
     let folder = shlex::try_quote(&folder).unwrap_or((&*folder).into());
-    let mut steps = vec![format!("cd {folder}")];
+    let mut steps = vec![
+        format!("cd {folder}"),
+        format!("# write your tool where {} says CHANGE", template.work_file(name)),
+    ];
     steps.extend(template.build_steps().iter().map(|&step| step.to_owned()));
     steps.push("toolpost validate .".to_owned());
     steps.push(format!(

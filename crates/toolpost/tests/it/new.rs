@@ -69,7 +69,10 @@ fn the_other_languages_come_with_what_builds_them() {
             ".gitignore Cargo.toml README.md amplifier.toml build.sh plan.yaml src/lib.rs src/tool.rs wit/tool.wit",
         ),
     ] {
-        home.run(&["new", "tool", "tidy_up", "--lang", language, "--path", language]).expect(0);
+        let made = home.run(&["new", "tool", "tidy_up", "--lang", language, "--path", language]).expect(0);
+        let feature = if language == "rust" { "grpc" } else { language };
+        let needs = format!("needs a `toolpost` that was built with `--features {feature}`; this one was");
+        assert!(made.stderr.contains(&needs), "{}", made.stderr);
         let module = home.workspace().join(language);
         assert_eq!(files(&module).join(" "), expected);
         let manifest = home.read(&format!("{language}/amplifier.toml"));

@@ -64,6 +64,14 @@ impl Template {
         self.files.iter().map(filled).collect()
     }
 
+    /// The file that holds the tool's work.
+    pub(super) fn work_file(&self, name: &ModuleName) -> String {
+        match self.language {
+            Language::Python => fill("@PACKAGE@/__init__.py", name),
+            Language::Rust | Language::Wasm => "src/tool.rs".to_owned(),
+        }
+    }
+
     /// What must be done before the module can run.
     pub(super) fn build_steps(&self) -> &'static [&'static str] {
         match self.language {
@@ -84,6 +92,19 @@ fn fill(text: &str, name: &ModuleName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_be_changed_is_marked() {
+        let name = ModuleName::parse("word-count").unwrap();
+        for language in [Language::Python, Language::Rust, Language::Wasm] {
+            let template = Template::of(language);
+            let files = template.files(&name);
+            let (_, work) =
+                files.iter().find(|(path, _)| path.to_str() == Some(&template.work_file(&name))).unwrap();
+            // The work, the description, the arguments.
+            assert!(work.matches("CHANGE").count() >= 4, "{work}");
+        }
+    }
 
     #[test]
     fn no_placeholder_stays() {
