@@ -59,7 +59,7 @@ async fn a_tool_module_that_needs_amplifiers_application_is_declined_with_the_re
         let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert!(problem.is_declined() && problem.part == "tool-delegating", "{problem}");
         assert!(problem.message.starts_with("it needs `amplifier_foundation`"), "{problem}");
-        assert!(problem.message.contains("set `amplifier.python`"), "{problem}");
+        assert!(problem.message.contains("lists it under `dependencies`"), "{problem}");
         assert_eq!(stage.call("count_mounts", json!({})).await.outcome, Outcome::Succeeded);
     }
 }

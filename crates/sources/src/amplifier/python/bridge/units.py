@@ -23,7 +23,7 @@ MOST_PROBLEMS, LONGEST_PROBLEM = 300, 4000
 APPLICATION = "amplifier_foundation"
 NEEDS_APPLICATION = (
     f"it needs `{APPLICATION}`, the library of Amplifier's application for agents, models and sessions, which is no "
-    "part of this host; set `amplifier.python` to a Python that has it installed"
+    "part of this host; a module that lists it under `dependencies` of its pyproject.toml gets it"
 )
 
 
