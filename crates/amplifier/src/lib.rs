@@ -41,7 +41,7 @@ pub use manifest::{
 };
 pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
 pub use mount::{Cleanup, Module, MountError, MountState, Mounted, mount};
-pub use outcome::{into_outcome, of_result};
+pub use outcome::{into_outcome, is_without_reason, of_result};
 pub use plan::{
     BundleHeader, Include, IncludeEntry, IncludeTarget, NoteWeight, Plan, PlanError, PlanErrors, PlanFile,
     PlanNote, override_sources,

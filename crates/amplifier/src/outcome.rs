@@ -5,6 +5,18 @@ use toolpost_model::{Content, ToolFailure, ToolOutput};
 
 use crate::{ContentBlock, Json, ToolResult};
 
+/// The reading of an error without a message.
+const UNKNOWN: &str = "Error: Unknown error";
+/// The reading of a failure without an error, where there is nothing else to read.
+const FAILED: &str = "Error: Failed";
+/// The same where there is an output that says more.
+const NO_REASON: &str = "the tool failed and gave no reason";
+
+/// Whether the message of a failure is one that [`into_outcome`] made up, since the module wrote none.
+pub fn is_without_reason(message: &str) -> bool {
+    [UNKNOWN, FAILED, NO_REASON].contains(&message)
+}
+
 /// A module's result as the end of a Toolpost call.
 ///
 /// The model is given Amplifier's text, then the pieces. An output that is an object or a list is also the structured
@@ -22,10 +34,12 @@ pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
         content.extend(result.into_content().into_iter().map(ContentBlock::into_content));
         return Ok(ToolOutput { content, structured, ..ToolOutput::default() });
     }
-    let stated = result.error_message();
-    let message = stated.clone().unwrap_or_else(|| match result.output() {
-        Value::String(text) if !text.is_empty() => first_line(text).to_owned(),
-        _ => "the tool failed and gave no reason".to_owned(),
+    let stated = stated_message(&result);
+    let message = stated.clone().unwrap_or_else(|| match (result.error_message(), result.output()) {
+        (Some(_), _) => UNKNOWN.to_owned(),
+        (None, Value::Null) => FAILED.to_owned(),
+        (None, Value::String(text)) if !text.is_empty() => first_line(text).to_owned(),
+        (None, _) => NO_REASON.to_owned(),
     });
     let text = result.text_for_model();
     let repeats = result.output().is_null() || stated.as_ref().is_some_and(|message| *message == text);
@@ -43,6 +57,15 @@ pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
     failure.content.extend(result.into_content().into_iter().map(ContentBlock::into_content));
     failure.details = Some(details).filter(|details| !details.is_empty()).map(Value::Object);
     Err(failure)
+}
+
+/// The message of the error, where the module wrote one.
+fn stated_message(result: &ToolResult) -> Option<String> {
+    match result.error()?.get("message")? {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        _ => result.error_message(),
+    }
 }
 
 fn first_line(text: &str) -> &str {

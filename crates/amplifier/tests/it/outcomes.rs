@@ -98,6 +98,25 @@ fn of_a_failure_nothing_is_lost() {
 }
 
 #[test]
+fn a_failure_without_a_message_reads_as_an_unknown_error() {
+    for (text, expected) in [
+        (r#"{"success": false, "error": {"type": "T"}}"#, "Error: Unknown error"),
+        (r#"{"success": false, "error": {"type": "T", "message": null}}"#, "Error: Unknown error"),
+        (r#"{"success": false, "error": {"message": ""}}"#, "Error: Unknown error"),
+        (r#"{"success": false, "output": {"a": 1}, "error": {"type": "T"}}"#, "Error: Unknown error"),
+        // Without any error these are Amplifier's own words.
+        (r#"{"success": false, "error": {}}"#, "Error: Failed"),
+        (r#"{"success": false}"#, "Error: Failed"),
+        (r#"{"success": false, "error": {"message": 0}}"#, "0"),
+    ] {
+        let failure = into_outcome(parsed(text)).unwrap_err();
+        assert_eq!(failure.message, expected, "{text}");
+        let output = parsed(text).output().clone();
+        assert_eq!(failure.content.is_empty(), output.is_null(), "{text}");
+    }
+}
+
+#[test]
 fn hooks_see_a_modules_result_as_the_module_gave_it() {
     for text in [
         r#"{"output": {"a": [1, 2]}}"#,

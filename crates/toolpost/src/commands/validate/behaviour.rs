@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use toolpost_amplifier::is_without_reason;
 use toolpost_core::Schema;
 use toolpost_model::{ErrorClass, EventBody, Outcome, Stage, ToolResult};
 
@@ -19,8 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A deadline that some calls miss and others do not, and how long a call works before it is canceled. Either is fine,
 /// if the call then ends.
 const SHORT: Duration = Duration::from_millis(500);
-/// What a module's failure says where the module itself says nothing.
-const NO_REASON: &str = "the tool failed and gave no reason";
 
 /// A tool to be tried.
 pub(super) struct TriedTool {
@@ -60,7 +59,8 @@ impl End {
                     && code == ErrorClass::ExecutionFailed.as_str() =>
             {
                 Self::Failed(
-                    Some(message.to_owned()).filter(|message| !message.is_empty() && message != NO_REASON),
+                    Some(message.to_owned())
+                        .filter(|message| !message.is_empty() && !is_without_reason(message)),
                 )
             }
             Outcome::Failed | Outcome::Denied | Outcome::Rejected | Outcome::Unknown => {
