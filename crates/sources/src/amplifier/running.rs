@@ -166,7 +166,9 @@ fn job(supply: &Supply, errand: Errand) -> Result<Job, RunError> {
         SandboxProfile::ReadOnly => Access::Read,
         SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => Access::Write,
     };
-    let readable = [errand.readable.as_slice(), &supply.readable, supply.environment.toolchains()].concat();
+    let mut readable =
+        [errand.readable.as_slice(), &supply.readable, supply.environment.toolchains()].concat();
+    readable.extend(supply.certificates());
     Ok(Job {
         argv: errand.argv,
         environment,

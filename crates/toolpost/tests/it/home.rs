@@ -135,7 +135,7 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    fn page(&self) -> String {
+    pub(crate) fn page(&self) -> String {
         format!("exit code {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
     }
 

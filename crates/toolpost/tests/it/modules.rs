@@ -4,6 +4,7 @@
 mod archives;
 mod fail_closed;
 mod git;
+mod git_tls;
 mod packages;
 pub(crate) mod place;
 
@@ -124,4 +125,18 @@ fn trust_in_a_file_is_trust_in_the_plans_it_includes() {
     assert_eq!(list(0).stdout, "");
     let refused = place.home.run(&["trust"]).expect(2);
     assert!(refused.stderr.contains("plan that it includes cannot be read"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_description_is_listed_by_its_first_line_that_says_something() {
+    let place = Place::new();
+    place.module("mods/tool-a", "tool-a", "");
+    let code = fs::read_to_string(place.path("mods/tool-a/amplifier_module_tool_a/__init__.py")).unwrap();
+    let long = code.replace("'Greets.'", "'\\n\\n    Greets a person.\\n    At length.\\n'");
+    place.write("mods/tool-a/amplifier_module_tool_a/__init__.py", &long);
+    place.plan("tools:\n  - module: tool-a\n    source: ./mods/tool-a\n");
+    let listed = place.run("tools", &[]).expect(0).stdout;
+    let line = listed.lines().find(|line| line.starts_with("amplifier_module_tool_a ")).unwrap();
+    assert!(line.ends_with(" Greets a person."), "{line}");
+    assert!(!listed.contains("At length."), "{listed}");
 }
