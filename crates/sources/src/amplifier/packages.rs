@@ -144,6 +144,14 @@ struct Needs<'a> {
     files: Vec<PathBuf>,
 }
 
+impl Needs<'_> {
+    /// The packages as the subject of a sentence, each by its name.
+    fn subject(&self) -> String {
+        let names: Vec<String> = self.requirements.iter().map(|text| format!("`{text}`")).collect();
+        format!("its packages ({})", names.join(", "))
+    }
+}
+
 impl Packages {
     /// Makes them with `supply`.
     pub fn new(supply: Arc<Supply>) -> Self {
@@ -230,7 +238,8 @@ impl Packages {
             }
             Made::Nothing { why } => {
                 let lost = needs.iter().filter(|needs| !needs.requirements.is_empty());
-                failures.extend(lost.map(|needs| needs.module.failure(LoadReason::Unknown, why.clone())));
+                let message = |needs: &Needs<'_>| format!("{} {why}", needs.subject());
+                failures.extend(lost.map(|needs| needs.module.failure(LoadReason::Unknown, message(needs))));
                 needs.retain(|needs| needs.requirements.is_empty());
                 environment.paths = paths(&needs);
             }

@@ -93,7 +93,8 @@ impl<'a> Installer<'a> {
                 Ok(()) => *taken = with,
                 Err(error) => {
                     let message = format!(
-                        "its packages cannot be installed: {error}\nhint: `toolpost modules fetch` tries again"
+                        "{} cannot be installed: {error}\nhint: `toolpost modules fetch` tries again",
+                        needs.subject()
                     );
                     failed.push((needs.module.id.as_str().to_owned(), message));
                 }

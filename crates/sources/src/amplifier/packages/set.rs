@@ -47,6 +47,7 @@ pub(super) enum Made {
     },
     /// Not one module's packages are there.
     Nothing {
+        /// What follows their names in a sentence.
         why: String,
     },
 }
@@ -85,7 +86,7 @@ impl Set<'_> {
             return Ok(match before {
                 Before::Good(made) | Before::WithFailures(made) => made,
                 Before::Nothing => Made::Nothing {
-                    why: "its packages are not installed, and nothing may be fetched\n\
+                    why: "are not installed, and nothing may be fetched\n\
                           hint: `toolpost modules fetch` installs them"
                         .to_owned(),
                 },
@@ -118,7 +119,7 @@ impl Set<'_> {
             Ok((packages, failed)) => self.kept(inside, folder, packages, failed),
             Err(error) => {
                 self.cache.clear(inside)?;
-                Ok(Made::Nothing { why: format!("its packages cannot be installed: {error}") })
+                Ok(Made::Nothing { why: format!("cannot be installed: {error}") })
             }
         }
     }

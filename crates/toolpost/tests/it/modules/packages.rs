@@ -87,7 +87,9 @@ async fn packages_are_installed_once_into_an_environment_of_their_own() {
     let modules = [module(&place, "tool-a", &format!("'tinydep @ file://{}'", tiny.display()))];
     let offline = prepare(&packages(&place, Reach::Offline), &modules).await.unwrap();
     assert_eq!(offline.failures.len(), 1);
-    assert!(offline.failures[0].message.contains("nothing may be fetched"), "{:?}", offline.failures);
+    let told = &offline.failures[0].message;
+    assert!(told.starts_with("its packages (`tinydep @ file://"), "the missing package is named: {told}");
+    assert!(told.contains("`) are not installed, and nothing may be fetched\nhint: "), "{told}");
     let made = prepare(&packages(&place, Reach::Online), &modules).await.unwrap();
     assert_eq!(made.failures, []);
     let environment = made.environment;
