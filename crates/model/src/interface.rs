@@ -70,7 +70,7 @@ pub struct PermissionProfile {
     pub access: Vec<AccessKind>,
     /// Ask even where a mode would allow.
     pub approval_required: bool,
-    /// The tool itself asks for approval of every call. Unlike [`approval_required`](Self::approval_required), which is
+    /// The tool itself asks for approval of every call. Unlike `approval_required`, which is
     /// the host's or the operator's word, this gives way to mode `bypass` and to a rule that allows the tool by its id.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approval_requested: bool,
