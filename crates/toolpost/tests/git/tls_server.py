@@ -1,5 +1,5 @@
-"""A git server over TLS on loopback: real git behind Python's own TLS. `tls_server.py FOLDER CERTIFICATE KEY` prints its
-port. Repositories lie in FOLDER; `/to-http/` redirects to an address without TLS."""
+"""A git server over TLS on loopback: real git behind Python's own TLS. `tls_server.py FOLDER CERTIFICATE` prints its
+port; the certificate's file has its key, too. Repositories lie in FOLDER; `/to-http/` redirects to an address without TLS."""
 
 import http.server
 import os
@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import sys
 
-FOLDER, CERTIFICATE, KEY = sys.argv[1:4]
+FOLDER, CERTIFICATE = sys.argv[1:3]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -69,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(CERTIFICATE, KEY)
+context.load_cert_chain(CERTIFICATE)
 server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_address[1], flush=True)
 server.serve_forever()

@@ -1,6 +1,7 @@
-//! Modules of git repositories over TLS: real git, a real TLS server on loopback, and an authority of the test's own.
+//! Modules of git repositories over TLS: real git, a real TLS server on loopback, and an authority that only tests trust.
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -23,30 +24,14 @@ impl Drop for TlsServer {
     }
 }
 
-fn openssl(folder: &Path, words: &[&str]) {
-    said(Command::new("openssl").current_dir(folder).args(words).env("RANDFILE", "/dev/null"));
-}
-
-/// An authority, and a certificate of it for the loopback address.
-fn certificates(folder: &Path) {
-    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-    let authority = ["req", "-x509", "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out"];
-    openssl(folder, &[&authority[..], &["ca.pem"], &key].concat());
-    let another = ["req", "-x509", "-days", "2", "-subj", "/CN=another", "-keyout", "other.key", "-out"];
-    openssl(folder, &[&another[..], &["other.pem"], &key].concat());
-    let request = ["req", "-subj", "/CN=127.0.0.1", "-keyout", "server.key", "-out", "server.csr"];
-    openssl(folder, &[&request[..], &key].concat());
-    std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
-    let sign = ["x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"];
-    openssl(folder, &[&sign[..], &["-days", "2", "-extfile", "names", "-out", "server.pem"]].concat());
-}
-
 impl TlsServer {
     fn start() -> Self {
         let place = Place::new();
         place.module("served/repo/mods/tool-a", "tool-a", "");
-        place.write("tls/folder", "");
-        certificates(&place.path("tls"));
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        for name in ["authority.pem", "other.pem"] {
+            place.write(&format!("tls/{name}"), &fs::read_to_string(tests.join("tls").join(name)).unwrap());
+        }
         let git = |words: &[&str]| {
             let mut git = Command::new("git");
             git.current_dir(place.path("served/repo")).args(["-c", "user.name=t", "-c", "user.email=t@t"]);
@@ -55,10 +40,12 @@ impl TlsServer {
         git(&["init", "--quiet", "--initial-branch=main", "."]);
         git(&["add", "--all"]);
         git(&["commit", "--quiet", "--message", "one"]);
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/git/tls_server.py");
-        let files = ["served", "tls/server.pem", "tls/server.key"].map(|name| place.path(name));
-        let mut server =
-            Command::new(python()).arg(program).args(files).stdout(Stdio::piped()).spawn().unwrap();
+        let mut program = Command::new(python());
+        program
+            .arg(tests.join("git/tls_server.py"))
+            .arg(place.path("served"))
+            .arg(tests.join("tls/server.pem"));
+        let mut server = program.stdout(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let port = port.trim().to_owned();
@@ -87,7 +74,7 @@ impl TlsServer {
 fn a_module_comes_over_tls_from_a_server_whose_authority_the_operator_names() {
     let server = TlsServer::start();
     // Outside of the workspace and of the system's own folders, so git must be given it to read.
-    let authority = server.place.path("tls/ca.pem");
+    let authority = server.place.path("tls/authority.pem");
     let fetched = server.run("modules", &["fetch", "--json"], Some(authority.clone())).expect(0).json();
     assert_eq!(fetched["modules"][0]["state"], "fetched", "{fetched}");
     // Later starts need neither the server nor the authority.
@@ -113,7 +100,7 @@ fn a_server_whose_authority_is_unknown_or_another_is_refused() {
 fn a_redirect_to_an_address_without_tls_is_not_followed() {
     let server = TlsServer::start();
     server.plan("to-http/");
-    let refused = server.run("modules", &["fetch"], Some(server.place.path("tls/ca.pem")));
+    let refused = server.run("modules", &["fetch"], Some(server.place.path("tls/authority.pem")));
     assert_ne!(refused.code, 0, "{}", refused.page());
     assert!(refused.page().contains("http"), "{}", refused.page());
 }
