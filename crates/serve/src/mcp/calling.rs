@@ -228,7 +228,7 @@ impl Ear {
         self.tell("notifications/progress", &params)
     }
 
-    fn log(&self, level: Level, logger: &str, data: Value) -> Heard {
+    fn log(&self, level: Level, logger: &str, data: &Value) -> Heard {
         if self.outlet.wishes().level.is_none_or(|least| level < least) {
             return Heard::Taken;
         }
@@ -261,12 +261,12 @@ impl Listener for Ear {
                 self.progress(done, total, &message)
             }
             EventBody::Status { message } => self.progress(None, None, &message),
-            EventBody::Log { level, message } => self.log(Level::of(level), "tool", message.into()),
+            EventBody::Log { level, message } => self.log(Level::of(level), "tool", &Value::from(message)),
             EventBody::Custom { name, mut data } if name == EventBody::MODULE_EVENT => {
                 if let Some(fields) = data.as_object_mut() {
                     fields.insert("invocation_id".to_owned(), json!(event.invocation_id));
                 }
-                self.log(Level::of(LogLevel::Info), EventBody::MODULE_EVENT, data)
+                self.log(Level::of(LogLevel::Info), EventBody::MODULE_EVENT, &data)
             }
             EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
                 if let Some(asks) = &self.asks {
