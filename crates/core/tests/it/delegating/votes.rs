@@ -219,7 +219,7 @@ async fn the_exported_reason_is_that_of_the_authority_where_two_rules_delegate_t
         export.take(&row, &mut written).unwrap();
     }
     export.finish(&mut written);
-    let lines = written.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let decided = lines.filter(|line| line["record"] == "permission_decision").last().unwrap();
+    let mut lines = written.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let decided = lines.rfind(|line| line["record"] == "permission_decision").unwrap();
     assert_eq!(decided["reason"]["type"], "policy", "{decided}");
 }

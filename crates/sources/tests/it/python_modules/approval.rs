@@ -31,10 +31,10 @@ async fn bypass_and_an_allow_by_id_answer_it_and_the_result_and_the_record_say_s
             let records = stage.test.call_records().await;
             let bodies =
                 records.iter().filter_map(|row| serde_json::from_str::<Value>(&row.record.body).ok());
-            let recorded = bodies.filter_map(|body| {
+            let mut recorded = bodies.filter_map(|body| {
                 body.pointer("/decision/approval_waived").and_then(Value::as_str).map(str::to_owned)
             });
-            assert_eq!(recorded.last(), Some(waived), "{mode} {tool}");
+            assert_eq!(recorded.next_back(), Some(waived), "{mode} {tool}");
         }
     }
 }

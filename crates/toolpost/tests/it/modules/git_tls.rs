@@ -75,7 +75,7 @@ fn a_module_comes_over_tls_from_a_server_whose_authority_the_operator_names() {
     let server = TlsServer::start();
     // Outside of the workspace and of the system's own folders, so git must be given it to read.
     let authority = server.place.path("tls/authority.pem");
-    let fetched = server.run("modules", &["fetch", "--json"], Some(authority.clone())).expect(0).json();
+    let fetched = server.run("modules", &["fetch", "--json"], Some(authority)).expect(0).json();
     assert_eq!(fetched["modules"][0]["state"], "fetched", "{fetched}");
     // Later starts need neither the server nor the authority.
     let called = server.run("call", &["amplifier_module_tool_a", "--mode", "bypass"], None).expect(0);
