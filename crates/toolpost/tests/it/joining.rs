@@ -168,7 +168,8 @@ fn a_process_that_asks_to_join_without_an_upgrade_or_a_ticket_is_refused() {
         let head =
             format!("POST /join HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n{upgrade}", body.len());
         let connection = if upgrade.is_empty() { "connection: close\r\n" } else { "" };
-        write!(socket, "{head}{connection}\r\n{body}").unwrap();
+        // In one piece: the host may answer and close as soon as it has read the head.
+        socket.write_all(format!("{head}{connection}\r\n{body}").as_bytes()).unwrap();
         let mut answer = [0; 12];
         socket.read_exact(&mut answer).unwrap();
         String::from_utf8(answer.to_vec()).unwrap()
