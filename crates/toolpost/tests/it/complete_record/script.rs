@@ -56,7 +56,7 @@ fn plain_calls(agent: &mut Http) {
     let slow = json!({ "pattern": "[a-z] [a-z]+[0-9]|needle", "path": "many" });
     for (id, tool, arguments) in [
         ("empty", "list_directory", json!({ "path": "hollow" })),
-        ("partial", "grep?timeout=1.5", slow),
+        ("partial", "grep?timeout=3", slow),
         ("failed", "count_words", json!({ "path": "missing.txt" })),
         ("classified", "shell", json!({ "command": "cat notes.txt" })),
         ("invalid", "read_file", json!({ "path": 7 })),
