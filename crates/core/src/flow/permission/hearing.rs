@@ -133,7 +133,10 @@ impl<'a> Hearing<'a> {
                     matched.push(heard);
                 }
             }
-            naming_allows.add(votes.allows(part).into_iter().find(|heard| self.allows_by_id(heard.rule)));
+            // Few tools ask for approval themselves, and the other calls need not collect their allows twice.
+            if self.facts.declaration.interface.permission.approval_requested {
+                naming_allows.add(votes.allows(part).into_iter().find(|heard| self.allows_by_id(heard.rule)));
+            }
             let (behavior, ground) = self.outcome(part, &votes);
             of_parts.push(Judgement { behavior, ground, part: Some(place) });
         }
@@ -401,7 +404,7 @@ impl<'a> Votes<'a> {
         self.bare.iter().chain(&self.exact).copied()
     }
 
-    /// Those that allow the part. An allow that is no pattern covers what nobody can read, too.
+    /// Those that allow the part. An allow without a pattern covers unreadable parts, too.
     fn allows(&self, part: &Part) -> Vec<Heard<'a>> {
         let heard = self.bare.iter().chain(self.exact.iter().filter(|_| part.opaque.is_none()));
         heard.copied().filter(|heard| heard.rule.effect == Behavior::Allow).collect()

@@ -1,4 +1,4 @@
-//! A module that asks for approval of its own calls: what answers it, and what does not.
+//! A module that asks for approval of its own calls, and the answers that settle it.
 
 use serde_json::{Value, json};
 use toolpost_model::{Mode, Outcome};

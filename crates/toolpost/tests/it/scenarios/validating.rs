@@ -1,4 +1,4 @@
-//! What is wrong with a call is found before anything happens, and what is secret in it goes nowhere else.
+//! A wrong call is refused before anything happens, and its secrets reach nothing but the tool.
 
 use std::net::TcpListener;
 
