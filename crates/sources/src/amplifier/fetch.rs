@@ -27,7 +27,7 @@ use tree::TreeError;
 pub(super) use tree::hex;
 
 /// The folder of fetched modules in the cache.
-const MODULES: &str = "modules";
+pub(super) const MODULES: &str = "modules";
 /// What says which of an entry's folders counts.
 const PIN: &str = "pin.json";
 /// Where an entry's next folder is made.

@@ -17,11 +17,13 @@ use toolpost_amplifier::{LoadFailure, LoadReason, ModuleId, ModuleKind};
 
 use super::{
     cache::{Cache, CacheError},
+    fetch::MODULES,
     running::RunError,
     supply::{Progress, Supply},
 };
 
 use python::Python;
+use requirements::{BundlePackage, NeedsError};
 use set::{Made, Set};
 
 /// The folder of environments in the cache.
@@ -73,8 +75,8 @@ pub struct PythonEnvironment {
     pub python: PathBuf,
     /// What must stand at the front of `sys.path`, in this order: folders that the modules' packages lie in.
     pub paths: Vec<PathBuf>,
-    /// What must stand at the end of `sys.path`: packages of the Python that the environment was made with, where a
-    /// module is one of them.
+    /// The end of `sys.path`: the packages of the modules' bundles, and those of the Python that the environment was made
+    /// with, where a module is one of them.
     pub later_paths: Vec<PathBuf>,
     /// What a process must be able to read beside the system's own folders and the usual toolchains.
     pub readable: Vec<PathBuf>,
@@ -142,6 +144,8 @@ struct Needs<'a> {
     requirements: Vec<String>,
     /// Files of this machine among them, which an installer must be able to read.
     files: Vec<PathBuf>,
+    /// The package of the bundle that the module is part of.
+    bundle: Option<BundlePackage>,
 }
 
 impl Needs<'_> {
@@ -203,7 +207,12 @@ impl Packages {
     ) -> Result<Prepared, PackagesError> {
         let found = python::find(&self.supply)?;
         let mut failures = Vec::new();
-        let mut needs = needs_of(modules, core, &install::opened(&self.supply), &mut failures);
+        let outside = Outside {
+            core,
+            opened: install::opened(&self.supply),
+            checkouts: self.supply.cache.join(MODULES),
+        };
+        let mut needs = needs_of(modules, &outside, &mut failures);
         let asked: Vec<(&str, &str)> = needs.iter().filter_map(|needs| needs.module.asked()).collect();
         let nothing_to_install = needs.iter().all(|needs| needs.requirements.is_empty());
         if nothing_to_install && asked.is_empty() && core != CoreWish::Real {
@@ -219,31 +228,31 @@ impl Packages {
         }
         let set = Set { supply: &self.supply, cache: &cache, python: &python, requirements };
         let made = set.made(&needs, anew, progress).await?;
-        let mut environment = of_python(found, &needs);
-        match made {
+        let environment = match made {
             Made::Here { record, folder } => {
                 needs.retain(|needs| !record.failed.iter().any(|(id, _)| id == needs.module.id.as_str()));
-                environment = of_python(install::python_in(&folder), &needs);
+                let mut environment = of_python(install::python_in(&folder), &needs);
                 environment.readable.push(folder.clone());
                 environment.readable.extend(python.prefixes.iter().cloned());
                 environment.key = folder.file_name().map(|name| name.to_string_lossy().into_owned());
                 environment.packages = record.packages;
                 if own {
-                    environment.later_paths = python.site;
+                    environment.later_paths.extend(python.site);
                 }
                 for (id, message) in record.failed {
                     let module = modules.iter().find(|module| module.id.as_str() == id);
                     failures.extend(module.map(|module| module.failure(LoadReason::Unknown, message)));
                 }
+                environment
             }
             Made::Nothing { why } => {
                 let lost = needs.iter().filter(|needs| !needs.requirements.is_empty());
                 let message = |needs: &Needs<'_>| format!("{} {why}", needs.subject());
                 failures.extend(lost.map(|needs| needs.module.failure(LoadReason::Unknown, message(needs))));
                 needs.retain(|needs| needs.requirements.is_empty());
-                environment.paths = paths(&needs);
+                of_python(found, &needs)
             }
-        }
+        };
         Ok(Prepared { environment, failures })
     }
 
@@ -294,25 +303,48 @@ impl PythonModule {
 
 fn needs_of<'a>(
     modules: &'a [PythonModule],
-    core: CoreWish,
-    opened: &[PathBuf],
+    outside: &Outside,
     failures: &mut Vec<LoadFailure>,
 ) -> Vec<Needs<'a>> {
     let mut all = Vec::new();
     for module in modules {
-        let needed = match (&module.root, &module.package) {
-            (Some(root), _) => requirements::of_module(root, module.sharing, core, opened),
-            (None, Some(package)) => direct::checked(package)
-                .map(|package| (vec![package], Vec::new()))
-                .map_err(requirements::NeedsError::from),
-            (None, None) => Ok((Vec::new(), Vec::new())),
-        };
-        match needed {
-            Ok((requirements, files)) => all.push(Needs { module, requirements, files }),
+        match needs_of_module(module, outside) {
+            Ok(needs) => all.push(needs),
             Err(error) => failures.push(module.failure(LoadReason::InvalidModuleMetadata, error.to_string())),
         }
     }
     all
+}
+
+/// What the needs of modules depend on beside their own folders.
+struct Outside {
+    core: CoreWish,
+    /// Folders that the operator opened.
+    opened: Vec<PathBuf>,
+    /// The folder of all fetched modules.
+    checkouts: PathBuf,
+}
+
+fn needs_of_module<'a>(module: &'a PythonModule, outside: &Outside) -> Result<Needs<'a>, NeedsError> {
+    let Outside { core, opened, checkouts } = outside;
+    let mut needs = Needs { module, requirements: Vec::new(), files: Vec::new(), bundle: None };
+    match (&module.root, &module.package) {
+        (Some(root), _) => {
+            let own = requirements::of_module(root, module.sharing, *core, opened)?;
+            needs.requirements = own.requirements;
+            needs.files = own.files;
+            if module.sharing == FolderSharing::OwnFolder {
+                needs.bundle = requirements::of_bundle(root, checkouts, *core, opened)?;
+            }
+            if let Some(bundle) = &needs.bundle {
+                needs.requirements.extend(bundle.dependencies.requirements.iter().cloned());
+                needs.files.extend(bundle.dependencies.files.iter().cloned());
+            }
+        }
+        (None, Some(package)) => needs.requirements.push(direct::checked(package)?),
+        (None, None) => {}
+    }
+    Ok(needs)
 }
 
 /// Takes out what is installed already, and the modules that should be and are not. Whether Python's own packages are
@@ -361,23 +393,23 @@ fn of_python(python: PathBuf, needs: &[Needs<'_>]) -> PythonEnvironment {
     let found_by = own.iter().map(|root| requirements::import_path(root));
     let roots = own.iter().map(|root| (*root).to_owned());
     let mut readable: Vec<PathBuf> = roots.chain(found_by).chain(python::prefixes_of(&python)).collect();
+    let mut later_paths = Vec::new();
+    for bundle in needs.iter().filter_map(|needs| needs.bundle.as_ref()) {
+        readable.extend(bundle.readable.iter().cloned());
+        if !later_paths.contains(&bundle.import_path) {
+            later_paths.push(bundle.import_path.clone());
+        }
+    }
     readable.sort();
     readable.dedup();
-    PythonEnvironment {
-        python,
-        paths: paths(needs),
-        later_paths: Vec::new(),
-        readable,
-        key: None,
-        packages: Vec::new(),
-    }
+    PythonEnvironment { python, paths: paths(needs), later_paths, readable, key: None, packages: Vec::new() }
 }
 
 fn paths(needs: &[Needs<'_>]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
-    for module in needs.iter().map(|needs| needs.module) {
-        let Some(root) = module.root.as_deref() else { continue };
-        let found_in = match module.sharing {
+    for needs in needs {
+        let Some(root) = needs.module.root.as_deref() else { continue };
+        let found_in = match needs.module.sharing {
             FolderSharing::OwnFolder => vec![requirements::import_path(root)],
             // Never the folder above, whatever lies beside the host's file.
             FolderSharing::BesideHostFile => vec![root.to_owned(), root.join("src")],

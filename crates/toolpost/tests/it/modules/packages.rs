@@ -244,3 +244,77 @@ fn fetch_installs_and_an_environment_half_made_is_made_anew() {
     let removed = place.modules(&["remove", "--all", "--json"]).expect(0).json();
     assert_eq!(removed["environments"], 1);
 }
+
+/// A module in a folder of a bundle. It imports the bundle's own package, which imports a wheel, and it tries to read a
+/// file that lies beside the package.
+fn module_of_a_bundle(place: &Place, package_folder: &str) {
+    let tiny = wheel(place, "bundle/wheels", "tinydep", "1.0");
+    place.write("bundle/bundle.yaml", "bundle: { name: words }\n");
+    let dependency = format!("tinydep @ file://{}", tiny.display());
+    let project = format!("[project]\nname = 'words'\nversion = '1'\ndependencies = ['{dependency}']\n");
+    place.write("bundle/pyproject.toml", &project);
+    let package = format!("bundle/{package_folder}bundle_words/__init__.py");
+    place.write(&package, "import tinydep\nWORD = 'words of ' + tinydep.WORD\n");
+    place.write("bundle/.env", "SECRET=1\n");
+    let folder = "bundle/modules/tool-words";
+    place.write(&format!("{folder}/pyproject.toml"), "[project]\nname = 'tool-words'\nversion = '1'\n");
+    let secret = place.path("bundle/.env").display().to_string();
+    let code = format!(
+        "import bundle_words\n\n\nclass Words:\n    name = 'words'\n    description = 'Words.'\n    \
+         input_schema = {{'type': 'object'}}\n\n    async def execute(self, input):\n        try:\n            \
+         secret = open('{secret}').read()\n        except OSError:\n            secret = 'hidden'\n        \
+         return {{'success': True, 'output': bundle_words.WORD + ', ' + secret}}\n\n\n\
+         async def mount(coordinator, config=None):\n    await coordinator.mount('tools', Words(), name='words')\n"
+    );
+    place.write(&format!("{folder}/amplifier_module_tool_words/__init__.py"), &code);
+    place.plan(&format!("tools:\n  - {{ module: tool-words, source: ./{folder} }}\n"));
+}
+
+#[test]
+fn a_module_of_a_bundle_imports_the_package_of_the_bundle() {
+    for package_folder in ["src/", "lib/", ""] {
+        let place = Place::new();
+        module_of_a_bundle(&place, package_folder);
+        let called = place.run("call", &["words", "--mode", "bypass"]).expect(0);
+        assert_eq!(called.stdout.trim(), "words of tinydep 1.0, hidden", "in `{package_folder}`");
+    }
+}
+
+#[test]
+fn a_link_in_a_bundle_is_not_its_package() {
+    for link in ["src", "bundle_words"] {
+        let place = Place::new();
+        module_of_a_bundle(&place, "elsewhere/");
+        let target = if link == "src" { "elsewhere" } else { "elsewhere/bundle_words" };
+        std::os::unix::fs::symlink(target, place.path(&format!("bundle/{link}"))).unwrap();
+        let tools = place.run("tools", &["--json"]).expect(6).json();
+        let told = tools["unavailable"][0]["message"].as_str().unwrap();
+        assert!(told.contains("bundle_words"), "`{link}`: {told}");
+    }
+}
+
+#[test]
+fn a_folder_above_a_module_that_is_no_bundle_gives_it_nothing() {
+    let place = Place::new();
+    module_of_a_bundle(&place, "src/");
+    fs::remove_file(place.path("bundle/bundle.yaml")).unwrap();
+    let tools = place.run("tools", &["--json"]).expect(6).json();
+    let told = tools["unavailable"][0]["message"].as_str().unwrap();
+    assert!(told.contains("bundle_words"), "{told}");
+}
+
+#[test]
+fn a_bundle_whose_package_cannot_be_read_fails_its_modules_alone() {
+    let place = Place::new();
+    module_of_a_bundle(&place, "src/");
+    place.write("bundle/pyproject.toml", "not = [toml");
+    place.module("tool-b", "tool-b", "");
+    let plan = fs::read_to_string(place.path("plan.yaml")).unwrap();
+    place.plan(&format!("{plan}  - {{ module: tool-b, source: ./tool-b }}\n"));
+    let tools = place.run("tools", &["--json"]).expect(6).json();
+    let unavailable = tools["unavailable"].as_array().unwrap();
+    assert_eq!(unavailable.len(), 1, "{tools}");
+    assert_eq!(unavailable[0]["part"], "tool-words");
+    let told = unavailable[0]["message"].as_str().unwrap();
+    assert!(told.contains("bundle/pyproject.toml") && told.contains("is not TOML"), "{told}");
+}

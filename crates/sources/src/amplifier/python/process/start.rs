@@ -168,6 +168,8 @@ impl Blueprint {
         let settings = &self.settings;
         let mut confines = self.children.operators_confines(settings.profile);
         confines.readable.extend_from_slice(&settings.readable);
+        // Python lists the folders of its path to find packages in them.
+        confines.listable.extend_from_slice(&settings.later_paths);
         for module in &self.modules {
             match &module.package {
                 PythonPackage::Folder { root } => confines.readable.push(root.clone()),
