@@ -79,6 +79,13 @@ pub enum UiChunk {
         /// Which call.
         tool_call_id: String,
     },
+    /// A module emitted an event during a call. The SDK hands such data to the page and keeps it out of the message.
+    DataModuleEvent {
+        /// The event and its call.
+        data: Value,
+        /// Always.
+        transient: bool,
+    },
     /// The message is complete.
     Finish,
 }

@@ -2,14 +2,18 @@
 //! operators, `GET /events`.
 //!
 //! The journal is what is told; a stream is a place in it. So nothing is queued for a reader that does not read, a reader
-//! that comes back goes on from the number it has, and a restart of the host changes nothing. The one thing that comes
-//! from elsewhere is that a call began, because many calls are on record only at their end: the [`Hub`] hands it on from
-//! the call itself.
+//! that comes back goes on from the number it has, and a restart of the host changes nothing. The only things that come
+//! from elsewhere is that a call began, and the events of modules while it runs, because many calls are on record only at
+//! their end: the [`Hub`] hands both on from the call itself.
 
 mod hub;
+mod module_events;
 mod pump;
+mod range;
 mod vocabulary;
 
 pub(crate) use hub::{Crowded, Hub};
-pub(crate) use pump::{From, OpenError, Pump, Whose};
+pub(crate) use module_events::module_event_json;
+pub(crate) use pump::{OpenError, Pump};
+pub(crate) use range::{From, Whose};
 pub(crate) use vocabulary::Vocabulary;

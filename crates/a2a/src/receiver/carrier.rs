@@ -146,6 +146,8 @@ impl Walk<'_> {
         match name.as_ref() {
             "start-step" => self.table.start_step(scope),
             "reset-step" => self.table.reset_step(scope, self.changes),
+            // The event of a module. Its `data` is the module's own and could look like an event of a call.
+            "module-event" | "data-module-event" => {}
             _ => return false,
         }
         true

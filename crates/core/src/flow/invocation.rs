@@ -33,6 +33,7 @@ pub use met::{Deadline, DeadlineBy, MatchedBy};
 pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
 use milestones::Milestones;
+pub use milestones::bounded_module_event;
 use output::Outputs;
 pub(crate) use parent::Parent;
 pub(crate) use parking::ParkedQuestion;
@@ -176,8 +177,9 @@ impl LiveCall {
 
     /// Whether anybody would hear its answer now.
     pub(crate) fn is_awaited(&self) -> bool {
-        let listened_to = self.listener.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        listened_to || self.awaited.load(Ordering::SeqCst) > 0
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        listener.as_ref().is_some_and(|listener| listener.awaits_answer())
+            || self.awaited.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) async fn wait_accepted(&self) {

@@ -107,7 +107,8 @@ impl Inner {
             }
             let listener = call.live.take_listener();
             drop(running);
-            if let Some(listener) = listener {
+            // A call that is left to the next host has not ended.
+            if let Some(listener) = listener.filter(|_| !call.asking.left_open) {
                 listener.ended(&answer);
             }
             (answer, member)

@@ -5,7 +5,9 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use toolpost_model::Stage;
+use tokio::sync::mpsc;
+use toolpost_core::{Heard, Listener, Wants, bounded_module_event};
+use toolpost_model::{Event, EventBody, Stage};
 
 use super::{
     Face,
@@ -17,34 +19,86 @@ use crate::clock;
 const PATIENCE: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// Follows every call of a task that has not ended, each in a task of its own.
-pub(super) fn all(face: &Arc<Face>, task: &Arc<Task>) {
+/// Events of modules that wait until the task takes them. More are lost to the task, not to the record.
+const WAITING_EVENTS: usize = 64;
+
+/// Hands the events of modules from a call to the task that follows it.
+pub(super) struct ModuleEventListener(mpsc::Sender<Event>);
+
+impl ModuleEventListener {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Event>) {
+        let (sender, receiver) = mpsc::channel(WAITING_EVENTS);
+        (Self(sender), receiver)
+    }
+}
+
+impl Listener for ModuleEventListener {
+    fn wants(&self) -> Wants {
+        Wants::ToolEvents
+    }
+
+    fn awaits_answer(&self) -> bool {
+        false
+    }
+
+    fn hear(&self, mut event: Event) -> Heard {
+        if event.body.as_module_event().is_none() {
+            return Heard::Taken;
+        }
+        if let EventBody::Custom { data, .. } = &mut event.body {
+            *data = bounded_module_event(data);
+        }
+        self.0.hear(event)
+    }
+}
+
+/// Follows every call of a task that has not ended, each in a task of its own. `module_events` are by the places of the
+/// calls; a task that was put together from the record has none and gets those on record at the end of the call.
+pub(super) fn all(face: &Arc<Face>, task: &Arc<Task>, module_events: Vec<mpsc::Receiver<Event>>) {
+    let mut module_events = module_events.into_iter();
     for (place, standing) in task.standing().into_iter().enumerate() {
+        let events = module_events.next();
         match standing {
             Standing::Running | Standing::Asked(_) => {
-                tokio::spawn(one(Arc::clone(face), Arc::clone(task), place));
+                tokio::spawn(one(Arc::clone(face), Arc::clone(task), place, events));
             }
             Standing::Over(_) => {}
         }
     }
 }
 
-async fn one(face: Arc<Face>, task: Arc<Task>, place: usize) {
+async fn one(
+    face: Arc<Face>,
+    task: Arc<Task>,
+    place: usize,
+    mut module_events: Option<mpsc::Receiver<Event>>,
+) {
     let host = &face.host;
     let id = task.calls[place].invocation_id;
     let mut questions = host.approval_changes();
     let mut over = pin!(host.no_longer_runs(id));
+    look_for_a_question(&face, &task, place).await;
     loop {
-        look_for_a_question(&face, &task, place).await;
         tokio::select! {
             biased;
             () = &mut over => break,
-            changed = questions.changed() => if changed.is_err() { break },
+            changed = questions.changed() => {
+                if changed.is_err() { break }
+                look_for_a_question(&face, &task, place).await;
+            }
+            event = next_event(&mut module_events) => match event {
+                Some(event) => tell_module_event(&task, place, &event),
+                None => module_events = None,
+            },
         }
+    }
+    // The call gave its listener back before it was over, so the rest of its events are here already.
+    while let Some(event) = module_events.as_mut().and_then(|events| events.try_recv().ok()) {
+        tell_module_event(&task, place, &event);
     }
     match host.recorded_call(id, &task.owner).await {
         Ok(Some(call)) => match call.end {
-            Some(end) => task.ended(place, call.arguments.as_ref(), end.answer.result(), end.at),
+            Some(end) => task.ended_on_record(place, call.arguments.as_ref(), &end),
             // Its question stays open on record, and the next host goes on with it.
             None if host.health().shutting_down => return,
             None => task.lost(place, clock::now()),
@@ -57,6 +111,19 @@ async fn one(face: Arc<Face>, task: Arc<Task>, place: usize) {
     }
     if task.is_over() {
         face.tasks.make_room();
+    }
+}
+
+async fn next_event(events: &mut Option<mpsc::Receiver<Event>>) -> Option<Event> {
+    match events {
+        Some(events) => events.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn tell_module_event(task: &Task, place: usize, event: &Event) {
+    if let EventBody::Custom { data, .. } = &event.body {
+        task.module_event(place, event.seq, data);
     }
 }
 

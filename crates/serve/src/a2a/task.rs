@@ -2,7 +2,7 @@
 //! costs nobody anything and one that comes later misses nothing.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -13,12 +13,17 @@ use toolpost_a2a::{
     ToolEvent,
     wire::{self, Artifact, ArtifactUpdate, Message, Part, StatusUpdate, StreamItem, TaskState, TaskStatus},
 };
+use toolpost_core::EndOnRecord;
 use toolpost_model::{Content, InvocationId, Outcome, PermissionRequest, Principal, ToolResult};
 
 use super::telling;
+use crate::feed::module_event_json;
 
 /// What a task takes without the arguments and results of its calls, about.
 const ROOM: usize = 2 << 10;
+
+/// Events of modules that the log holds for each call.
+const MODULE_EVENTS: usize = 64;
 
 /// A call of a task, as the record has it.
 pub(super) struct CallOfTask {
@@ -68,6 +73,8 @@ struct State {
     questions: Vec<Question>,
     /// Why calls did not succeed, by their places.
     failures: BTreeMap<usize, String>,
+    /// By the calls' places: the numbers of the modules' events that the log holds.
+    module_events: Vec<BTreeSet<u64>>,
     /// The room it takes, about.
     bytes: usize,
 }
@@ -102,8 +109,18 @@ pub(super) enum Standing {
 
 #[derive(Clone)]
 enum Entry {
-    Status { state: TaskState, message: Option<Arc<Message>>, at: Timestamp },
+    Status {
+        state: TaskState,
+        message: Option<Arc<Message>>,
+        at: Timestamp,
+    },
     Artifact(Arc<Artifact>),
+    /// A module emitted an event during a call. The state is the one before.
+    ModuleEvent {
+        state: TaskState,
+        message: Arc<Message>,
+        at: Timestamp,
+    },
 }
 
 impl Entry {
@@ -111,7 +128,7 @@ impl Entry {
     fn comment(&self) -> Option<&Arc<Message>> {
         match self {
             Self::Status { message: Some(message), .. } if message.extensions.is_empty() => Some(message),
-            Self::Status { .. } | Self::Artifact(_) => None,
+            Self::Status { .. } | Self::Artifact(_) | Self::ModuleEvent { .. } => None,
         }
     }
 }
@@ -122,13 +139,15 @@ impl Task {
         let Making { id, context_id, owner, message_id, calls, missing, tells_events, digest } = making;
         let began_at = calls.iter().map(|call| call.began_at).min().unwrap_or_default();
         let user = telling::remade(&message_id, &calls, &id, &context_id);
-        let standing = vec![Standing::Running; calls.len()];
+        let call_count = calls.len();
+        let standing = vec![Standing::Running; call_count];
         let submitted = Entry::Status { state: TaskState::Submitted, message: None, at: began_at };
         let state = Mutex::new(State {
             log: vec![submitted],
             calls: standing,
             questions: Vec::new(),
             failures: BTreeMap::new(),
+            module_events: vec![BTreeSet::new(); call_count],
             bytes: ROOM,
         });
         let grown = watch::Sender::new(1);
@@ -214,6 +233,36 @@ impl Task {
             }
             task.tell_questions(state, at);
         });
+    }
+
+    /// A module emitted an event during a call. Readers that do not know tool events are spared it.
+    pub(super) fn module_event(&self, place: usize, seq: u64, event: &Value) {
+        if !self.tells_events {
+            return;
+        }
+        self.change(|task, state| {
+            let held = &mut state.module_events[place];
+            if matches!(state.calls[place], Standing::Over(_))
+                || held.len() >= MODULE_EVENTS
+                || !held.insert(seq)
+            {
+                return;
+            }
+            let told = module_event_json(&task.calls[place].tool_call_id, seq, event);
+            state.bytes += told.to_string().len();
+            let message = Message::agent(task.message_id(state), vec![Part::data(told)]);
+            let message = Arc::new(message.within(&task.id, &task.context_id));
+            let (current, _, at) = last_status(&state.log);
+            state.log.push(Entry::ModuleEvent { state: current, message, at });
+        });
+    }
+
+    /// A call ended. The events of modules that the task missed come first.
+    pub(super) fn ended_on_record(&self, place: usize, executed: Option<&Value>, end: &EndOnRecord) {
+        for recorded in &end.module_events {
+            self.module_event(place, recorded.seq, &recorded.event);
+        }
+        self.ended(place, executed, end.answer.result(), end.at);
     }
 
     /// A call ended. `executed` are the arguments that it ended with, which need not be those that the message has.
@@ -327,6 +376,7 @@ impl Task {
                     }
                 }
                 Entry::Status { message: None, .. } => {}
+                Entry::ModuleEvent { message, .. } => history.push((**message).clone()),
                 Entry::Artifact(artifact) => artifacts.push((**artifact).clone()),
             }
         }
@@ -341,6 +391,12 @@ impl Task {
         let entry = self.state().log.get(place)?.clone();
         let (task_id, context_id) = (self.id.clone(), self.context_id.clone());
         Some(match entry {
+            Entry::ModuleEvent { state, message, at } => {
+                let status =
+                    TaskStatus { state, message: Some((*message).clone()), timestamp: Some(told(at)) };
+                let update = StatusUpdate { task_id, context_id, status, last: false, metadata: None };
+                (StreamItem::Status(update), false)
+            }
             Entry::Status { state, message, at } => {
                 let message = message.map(|message| (*message).clone());
                 let status = TaskStatus { state, message, timestamp: Some(told(at)) };
@@ -365,7 +421,7 @@ fn told(at: Timestamp) -> String {
 fn last_status(log: &[Entry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
     let status = |entry: &Entry| match entry {
         Entry::Status { state, at, .. } => Some((*state, *at)),
-        Entry::Artifact(_) => None,
+        Entry::Artifact(_) | Entry::ModuleEvent { .. } => None,
     };
     let Some((state, at)) = log.iter().rev().find_map(status) else {
         return (TaskState::Submitted, None, Timestamp::UNIX_EPOCH);

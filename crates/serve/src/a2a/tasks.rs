@@ -74,7 +74,7 @@ async fn known(face: &Arc<Face>, id: &str, viewer: &Principal) -> Result<Option<
     follow::open_questions(face, &task).await;
     let (task, is_new) = face.tasks.keep(task);
     if is_new {
-        follow::all(face, &task);
+        follow::all(face, &task, Vec::new());
     }
     Ok(Some(task))
 }

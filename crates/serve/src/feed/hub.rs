@@ -8,9 +8,10 @@ use std::{
     },
 };
 
+use serde_json::Value;
 use tokio::sync::broadcast;
 use toolpost_a2a::{ToolEvent, producer::Begun};
-use toolpost_core::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart};
+use toolpost_core::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart, bounded_module_event};
 use toolpost_model::{
     ApprovalStatus, ErrorClass, Event, EventBody, InvocationId, Principal, Role, SessionId,
 };
@@ -38,6 +39,15 @@ pub(super) enum News {
     Recorded,
     /// The session was closed, or left memory; the journal tells which.
     LetGo,
+}
+
+/// An event that a module emitted during a call.
+pub(super) struct ModuleEvent {
+    pub(super) call: InvocationId,
+    /// Its number among the events of the call.
+    pub(super) seq: u64,
+    /// As large as the record has it at most: many of them may wait for a slow reader.
+    pub(super) event: Value,
 }
 
 /// No more streams are taken.
@@ -79,6 +89,8 @@ pub(super) struct Open {
 
 struct Watched {
     news: broadcast::Sender<News>,
+    /// Apart from the news, so that a module that emits many events drives no news out.
+    module_events: broadcast::Sender<Arc<ModuleEvent>>,
     streams: usize,
     /// Those of them that agents read.
     of_agents: usize,
@@ -105,6 +117,7 @@ impl Hub {
         let mut state = self.state();
         let watched = state.watched.entry(session.cloned()).or_insert_with(|| Watched {
             news: broadcast::channel(WAITING).0,
+            module_events: broadcast::channel(WAITING).0,
             streams: 0,
             of_agents: 0,
         });
@@ -116,11 +129,12 @@ impl Hub {
         // Changed only under the lock.
         self.streams.fetch_add(1, Ordering::SeqCst);
         let news = watched.news.subscribe();
+        let module_events = watched.module_events.subscribe();
         let is_watched = |open: &Open| session.is_none_or(|session| open.session == *session);
         let open = state.open.iter().filter(|(_, open)| is_watched(open));
         let open = open.map(|(id, open)| (*id, open.clone())).collect();
         let (hub, session) = (Arc::clone(self), session.cloned());
-        Ok((Watching { news, hub, session, of_agent, _place: place }, open))
+        Ok((Watching { news, module_events, hub, session, of_agent, _place: place }, open))
     }
 
     /// Changes what is known of an open call.
@@ -132,19 +146,28 @@ impl Hub {
 
     /// Tells whoever watches a session, alone or among all. The news is made only where somebody does.
     fn tell(&self, session: &SessionId, news: impl FnOnce() -> News) {
+        self.send(session, |watched| watched.news.clone(), news);
+    }
+
+    fn send<T: Clone>(
+        &self,
+        session: &SessionId,
+        channel: impl Fn(&Watched) -> broadcast::Sender<T>,
+        message: impl FnOnce() -> T,
+    ) {
         if self.streams.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let tellers = {
+        let senders = {
             let state = self.state();
-            let teller = |who: &Option<SessionId>| state.watched.get(who).map(|watched| watched.news.clone());
-            [teller(&Some(session.clone())), teller(&None)]
+            let sender = |who: &Option<SessionId>| state.watched.get(who).map(&channel);
+            [sender(&Some(session.clone())), sender(&None)]
         };
-        if tellers.iter().any(Option::is_some) {
-            let news = news();
-            for teller in tellers.iter().flatten() {
+        if senders.iter().any(Option::is_some) {
+            let message = message();
+            for sender in senders.iter().flatten() {
                 // The last reader may have just gone.
-                let _ = teller.send(news.clone());
+                let _ = sender.send(message.clone());
             }
         }
     }
@@ -170,17 +193,32 @@ impl Witness for Hub {
     }
 
     fn hear(&self, call: &WitnessedCall, event: &Event) {
-        let EventBody::Approval(status) = &event.body else { return };
-        match *status {
+        match &event.body {
             // On record by now.
-            ApprovalStatus::Pending { ask_id, .. } => {
+            &EventBody::Approval(ApprovalStatus::Pending { ask_id, .. }) => {
                 self.note(call.invocation_id, |open| open.question = Some(ask_id));
                 self.tell(&call.session_id, || News::Recorded);
             }
-            ApprovalStatus::Granted { ask_id } => {
+            &EventBody::Approval(ApprovalStatus::Granted { ask_id }) => {
                 self.note(call.invocation_id, |open| open.question = None);
                 self.tell(&call.session_id, || News::Answered(call.invocation_id, ask_id));
             }
+            EventBody::Custom { data, .. } if event.body.as_module_event().is_some() => {
+                let emitted = || {
+                    let event_data = bounded_module_event(data);
+                    Arc::new(ModuleEvent { call: call.invocation_id, seq: event.seq, event: event_data })
+                };
+                self.send(&call.session_id, |watched| watched.module_events.clone(), emitted);
+            }
+            EventBody::Stage { .. }
+            | EventBody::Progress(_)
+            | EventBody::Status { .. }
+            | EventBody::Log { .. }
+            | EventBody::Artifact { .. }
+            | EventBody::Kept(_)
+            | EventBody::Output(_)
+            | EventBody::Custom { .. }
+            | EventBody::Message { .. } => {}
         }
     }
 
@@ -207,6 +245,7 @@ impl Witness for Hub {
 /// One stream's ear. Dropping it gives its place back.
 pub(super) struct Watching {
     pub(super) news: broadcast::Receiver<News>,
+    pub(super) module_events: broadcast::Receiver<Arc<ModuleEvent>>,
     hub: Arc<Hub>,
     session: Option<SessionId>,
     of_agent: usize,

@@ -16,13 +16,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::Begun};
 use toolpost_core::{
-    CallOnRecord, Host, JournalError, RecordKind, Session, StoredRecord, question_of, verdict_of,
+    CallOnRecord, EndOnRecord, Host, JournalError, RecordKind, StoredRecord, question_of, verdict_of,
 };
-use toolpost_model::{InvocationId, Principal, SessionId};
+use toolpost_model::{InvocationId, Principal};
 
 use super::{
     Crowded, Hub, Vocabulary,
-    hub::{News, Open, Watching},
+    hub::{ModuleEvent, News, Open, Watching},
+    module_events::SentModuleEvents,
+    range::{From, Whose},
     vocabulary::{self, Closing, Words},
 };
 use crate::http::{KEEP_ALIVE, STILL_HERE};
@@ -35,42 +37,6 @@ const OPEN: usize = 10_000;
 /// A closed session's calls get this long to end on record, looked at so often.
 const LAST_ENDS: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
-/// Where a stream begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
-    /// With what happens next.
-    Now,
-    /// With the oldest record.
-    Start,
-    /// Behind this record: the id of the last event that the reader has.
-    After(u64),
-}
-
-/// Whose calls a stream tells.
-pub(crate) enum Whose {
-    /// One session's.
-    Session(Arc<Session>),
-    /// Everybody's, for this operator.
-    Everybody(Principal),
-}
-
-impl Whose {
-    fn session(&self) -> Option<&SessionId> {
-        match self {
-            Self::Session(session) => Some(session.id()),
-            Self::Everybody(_) => None,
-        }
-    }
-
-    /// Who may see what is told.
-    fn principal(&self) -> &Principal {
-        match self {
-            Self::Session(session) => session.principal(),
-            Self::Everybody(operator) => operator,
-        }
-    }
-}
 
 /// One stream.
 pub(crate) struct Pump {
@@ -92,6 +58,7 @@ pub(crate) struct Pump {
     /// stream has read up to this number.
     late: Vec<(u64, Late)>,
     answered: Vec<Late>,
+    sent_module_events: SentModuleEvents,
     untold: VecDeque<Bytes>,
     alive: Interval,
     closing: CancellationToken,
@@ -153,6 +120,7 @@ impl Pump {
             asked: HashMap::new(),
             late: Vec::new(),
             answered: Vec::new(),
+            sent_module_events: SentModuleEvents::default(),
             untold: VecDeque::new(),
             alive,
             closing,
@@ -212,6 +180,8 @@ impl Pump {
                     Err(RecvError::Lagged(_)) => self.is_due = true,
                     Err(RecvError::Closed) => self.end(),
                 },
+                // What a slow reader loses here comes at the end of the call, as far as it is on record.
+                Ok(emitted) = self.watching.module_events.recv() => self.tell_module_event(&emitted),
                 () = look_again(self.ending) => self.is_due = true,
                 _ = self.alive.tick() => {
                     // Costs little, and finds what nobody told.
@@ -244,6 +214,13 @@ impl Pump {
         }
     }
 
+    fn tell_module_event(&mut self, emitted: &ModuleEvent) {
+        let ModuleEvent { call, seq, event } = emitted;
+        if self.open.contains(call) && self.sent_module_events.is_due(*call, *seq) {
+            self.untold.push_back(self.words.module_event(*call, *seq, event));
+        }
+    }
+
     /// Reads what comes next in the journal and tells it.
     async fn look(&mut self) {
         // Before the journal is read: whatever is heard from here on asks for another look.
@@ -262,11 +239,17 @@ impl Pump {
             }
         };
         // After the page was read: of a call that ended in it, the beginning was told before, and so is not told late.
-        loop {
+        for _ in 0..self.watching.news.len() {
             match self.watching.news.try_recv() {
                 Ok(news) => self.hear(news),
                 Err(TryRecvError::Lagged(_)) => self.is_due = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        // Before the ends in the page. No more than there are now: calls that go on may emit as fast as this reads.
+        for _ in 0..self.watching.module_events.len() {
+            if let Ok(emitted) = self.watching.module_events.try_recv() {
+                self.tell_module_event(&emitted);
             }
         }
         for row in &page.rows {
@@ -325,9 +308,7 @@ impl Pump {
                 // Without one it could not be written, or the next host goes on with the call.
                 let Some(call) = call else { return };
                 let Some(end) = &call.end else { return };
-                self.close_call(id);
-                let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
-                self.untold.push_back(self.words.frame(&event, Some(end.answer.result()), None));
+                self.end_call(id, &call, end, None);
             }
             Late::Answer { call, question } => {
                 self.asked.remove(&call);
@@ -374,12 +355,20 @@ impl Pump {
             };
             self.tell(&begun.event(), is_last.then_some(row.seq));
         }
-        if let Some(end) = call.end.filter(|_| is_end) {
-            self.close_call(id);
-            let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
-            let frame = self.words.frame(&event, Some(end.answer.result()), Some(row.seq));
-            self.untold.push_back(frame);
+        if let Some(end) = call.end.as_ref().filter(|_| is_end) {
+            self.end_call(id, &call, end, Some(row.seq));
         }
+    }
+
+    /// Tells the end of a call, after those of its modules' events that were not told while it ran.
+    fn end_call(&mut self, id: InvocationId, call: &CallOnRecord, end: &EndOnRecord, seq: Option<u64>) {
+        let events = end.module_events.iter();
+        for recorded in events.filter(|recorded| self.sent_module_events.is_due(id, recorded.seq)) {
+            self.untold.push_back(self.words.module_event(id, recorded.seq, &recorded.event));
+        }
+        self.close_call(id);
+        let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
+        self.untold.push_back(self.words.frame(&event, Some(end.answer.result()), seq));
     }
 
     /// A person is asked about a call.
@@ -432,6 +421,7 @@ impl Pump {
             self.open.clear();
             self.live.clear();
             self.asked.clear();
+            self.sent_module_events.clear();
         }
         self.open.insert(id)
     }
@@ -440,6 +430,7 @@ impl Pump {
     fn close_call(&mut self, id: InvocationId) -> bool {
         self.live.remove(&id);
         self.asked.remove(&id);
+        self.sent_module_events.forget(id);
         self.open.remove(&id)
     }
 

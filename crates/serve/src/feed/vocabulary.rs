@@ -2,12 +2,15 @@
 
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::Value;
 use toolpost_a2a::{
     ToolEvent,
     producer::{Ended, took},
     ui_stream::{DONE, UiChunk, UiStream, UiVersion},
 };
 use toolpost_model::{ErrorClass, InvocationId, ToolResult, Verdict};
+
+use super::module_events::module_event_json;
 
 /// How long a browser waits before it comes back.
 const RETRY_MS: u32 = 2_000;
@@ -91,6 +94,15 @@ impl Words {
         }
     }
 
+    /// A module emitted an event during a call. Without an id: a reader that comes back gets it with the call's record.
+    pub(super) fn module_event(&self, call: InvocationId, seq: u64, event: &Value) -> Bytes {
+        let data = module_event_json(&call.to_string(), seq, event);
+        Bytes::from(match self {
+            Self::ToolEvents => format!("event: module-event\ndata: {data}\n\n"),
+            Self::AiSdk(_) => chunk(&UiChunk::DataModuleEvent { data, transient: true }, None),
+        })
+    }
+
     /// What happened to a call, with its result where it ended and the number of its record where it is on record.
     pub(super) fn frame(&mut self, event: &ToolEvent, end: Option<&ToolResult>, id: Option<u64>) -> Bytes {
         match self {
@@ -165,7 +177,7 @@ pub(super) fn remark(text: &str) -> Bytes {
 pub(super) fn ended(
     id: InvocationId,
     tool: &str,
-    arguments: Option<&serde_json::Value>,
+    arguments: Option<&Value>,
     result: &ToolResult,
 ) -> ToolEvent {
     let duration = took(result);

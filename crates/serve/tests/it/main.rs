@@ -20,6 +20,7 @@ mod invocations;
 mod leaving;
 mod listing;
 mod mcp;
+mod module_events;
 mod openapi;
 mod refusals;
 mod repeats;

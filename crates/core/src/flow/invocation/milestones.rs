@@ -45,7 +45,7 @@ impl Milestones {
             }
             EventBody::Status { message } => EventBody::Status { message: bounded(message) },
             EventBody::Custom { name, data } if body.as_module_event().is_some() => {
-                EventBody::Custom { name: name.clone(), data: bounded_event(data) }
+                EventBody::Custom { name: name.clone(), data: bounded_module_event(data) }
             }
             EventBody::Stage { .. }
             | EventBody::Log { .. }
@@ -110,8 +110,9 @@ fn bounded(message: &str) -> String {
     }
 }
 
-/// A module's event with its data, where there is room for it.
-fn bounded_event(event: &Value) -> Value {
+/// A module's event as the record has it: each of its fields takes 4 KiB at most, and a larger one is replaced by its
+/// size.
+pub fn bounded_module_event(event: &Value) -> Value {
     let bounded = event.as_object().into_iter().flatten().map(|(key, value)| {
         let size = value.to_string().len();
         let value = if size > DATA_BYTES { json!({ "cut": format!("{size} bytes") }) } else { value.clone() };

@@ -120,6 +120,12 @@ pub trait Listener: Send + Sync + 'static {
         Wants::Everything
     }
 
+    /// Whether the caller behind it waits for the answer. When the host stops, a parked call whose caller waits is
+    /// given up; any other keeps its open question for the next host.
+    fn awaits_answer(&self) -> bool {
+        true
+    }
+
     /// Takes an event, or gives it up.
     fn hear(&self, event: Event) -> Heard;
 

@@ -12,7 +12,8 @@ use super::{
     super::{
         Face,
         asked::{AskedCall, invalid},
-        follow, journal_trouble,
+        follow::{self, ModuleEventListener},
+        journal_trouble,
         task::{Making, Task},
     },
     FACE, context_of, known,
@@ -123,10 +124,15 @@ impl Begin {
 
     async fn begin(&self, face: &Arc<Face>, id: &str, mark: &Mark) -> Result<Arc<Task>, Refusal> {
         let mut handles = Vec::with_capacity(self.calls.len());
+        let mut module_events = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
             // The card tells of every tool, also of those that others must look for first.
             let _ = face.host.show(&self.session, &call.tool).await;
-            handles.push(face.host.start(self.request(face, call, id, mark)).await);
+            let mut request = self.request(face, call, id, mark);
+            let (listener, events) = ModuleEventListener::new();
+            request.listener = Some(Arc::new(listener));
+            module_events.push(events);
+            handles.push(face.host.start(request).await);
         }
         let mut calls = Vec::with_capacity(self.calls.len());
         for (handle, asked) in handles.iter().zip(&self.calls) {
@@ -148,7 +154,7 @@ impl Begin {
             digest: Some(mark.digest.clone()),
         });
         let (task, _) = face.tasks.keep(task);
-        follow::all(face, &task);
+        follow::all(face, &task, module_events);
         Ok(task)
     }
 

@@ -82,8 +82,8 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
         .filter_map(|(place, call)| call.end.as_ref().map(|end| (end.at, place, call, end)))
         .collect();
     ends.sort_by_key(|(at, place, ..)| (*at, *place));
-    for (at, place, call, end) in ends {
-        task.ended(place, call.arguments.as_ref(), end.answer.result(), at);
+    for (_, place, call, end) in ends {
+        task.ended_on_record(place, call.arguments.as_ref(), end);
     }
     Some(task)
 }
