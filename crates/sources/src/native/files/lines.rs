@@ -40,11 +40,21 @@ pub(crate) fn split(text: &str) -> Vec<Line<'_>> {
     text.split_inclusive('\n').map(line).collect()
 }
 
-/// Lines that can be searched many times: equal ones have the same number.
+/// Lines that can be searched many times: equal ones have the same number. Files are far smaller than what `u32` counts,
+/// and with it the index of a file of many short lines takes half the room.
 pub(crate) struct Index<'t> {
-    numbers: HashMap<&'t str, usize>,
-    lines: Vec<usize>,
+    numbers: HashMap<&'t str, u32>,
+    lines: Vec<u32>,
+    /// By number: how often a line occurs, and where first.
+    occurrences: Vec<(u32, u32)>,
+    /// By place: where the same line occurs next, or [`NOWHERE`].
+    next_same: Vec<u32>,
 }
+
+const NOWHERE: u32 = u32::MAX;
+/// A line that occurs at most so often leads a search from place to place. A patch of thousands of hunks would
+/// otherwise read a large file thousands of times.
+const RARE: u32 = 64;
 
 /// What a search found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -57,14 +67,31 @@ pub(crate) struct Search {
 
 impl<'t> Index<'t> {
     pub(crate) fn new(lines: impl Iterator<Item = &'t str>) -> Self {
-        let mut numbers = HashMap::new();
-        let lines = lines
-            .map(|line| {
-                let next = numbers.len();
-                *numbers.entry(line).or_insert(next)
-            })
-            .collect();
-        Self { numbers, lines }
+        let mut index = Self {
+            numbers: HashMap::new(),
+            lines: Vec::new(),
+            occurrences: Vec::new(),
+            next_same: Vec::new(),
+        };
+        let mut last_same: Vec<u32> = Vec::new();
+        for (at, line) in (0..NOWHERE).zip(lines) {
+            let next = u32::try_from(index.occurrences.len()).unwrap_or(at);
+            let number = *index.numbers.entry(line).or_insert(next);
+            index.lines.push(number);
+            index.next_same.push(NOWHERE);
+            match last_same.get_mut(number as usize) {
+                Some(last) => {
+                    index.next_same[*last as usize] = at;
+                    index.occurrences[number as usize].0 += 1;
+                    *last = at;
+                }
+                None => {
+                    index.occurrences.push((1, at));
+                    last_same.push(at);
+                }
+            }
+        }
+        index
     }
 
     /// Whether `wanted` stands at `at`.
@@ -75,10 +102,35 @@ impl<'t> Index<'t> {
         })
     }
 
-    /// Looks for `wanted`, which must not be empty, from `from` on; ends after `most` finds. The time is linear
-    /// (Knuth, Morris and Pratt), whatever file and patch are made of.
+    /// Looks for `wanted`, which must not be empty, from `from` on; ends after `most` finds.
     pub(crate) fn search(&self, wanted: &[&str], from: usize, most: usize) -> Search {
-        let wanted: Vec<Option<usize>> = wanted.iter().map(|line| self.numbers.get(line).copied()).collect();
+        let wanted: Vec<Option<u32>> = wanted.iter().map(|line| self.numbers.get(line).copied()).collect();
+        let found = self.search_by_rare_line(&wanted, from, most);
+        match found.first() {
+            Some(first) => Search { longest: (*first, wanted.len()), found },
+            None => self.search_all(&wanted, from, most),
+        }
+    }
+
+    /// Looks around the places of the rarest line. Nothing where no line of `wanted` is rare.
+    fn search_by_rare_line(&self, wanted: &[Option<u32>], from: usize, most: usize) -> Vec<usize> {
+        let Some(wanted) = wanted.iter().copied().collect::<Option<Vec<u32>>>() else { return Vec::new() };
+        let rarest =
+            wanted.iter().enumerate().min_by_key(|(_, number)| self.occurrences[**number as usize].0);
+        let Some((offset, number)) = rarest else { return Vec::new() };
+        let (count, first) = self.occurrences[*number as usize];
+        if count > RARE {
+            return Vec::new();
+        }
+        let next = |at: &u32| Some(self.next_same[*at as usize]).filter(|next| *next != NOWHERE);
+        let places = std::iter::successors(Some(first), next);
+        let starts = places.filter_map(|at| (at as usize).checked_sub(offset)).filter(|start| *start >= from);
+        let stands = |start: &usize| self.lines.get(*start..*start + wanted.len()) == Some(&wanted[..]);
+        starts.filter(stands).take(most).collect()
+    }
+
+    /// The time is linear (Knuth, Morris and Pratt), whatever file and patch are made of.
+    fn search_all(&self, wanted: &[Option<u32>], from: usize, most: usize) -> Search {
         let mut back = vec![0; wanted.len()];
         let mut matched = 0;
         for at in 1..wanted.len() {
@@ -151,7 +203,10 @@ mod tests {
             let (lines, wanted): (Vec<_>, Vec<_>) =
                 (lines.iter().map(String::as_str).collect(), wanted.iter().map(String::as_str).collect());
             let index = Index::new(lines.iter().copied());
-            let Search { found, .. } = index.search(&wanted, from, usize::MAX);
+            let search = index.search(&wanted, from, usize::MAX);
+            let numbers: Vec<_> = wanted.iter().map(|line| index.numbers.get(line).copied()).collect();
+            assert_eq!(search, index.search_all(&numbers, from, usize::MAX));
+            let Search { found, .. } = search;
             let everywhere: Vec<_> = (from..lines.len())
                 .filter(|at| lines[*at..].starts_with(&wanted))
                 .collect();
