@@ -44,6 +44,12 @@ pub(crate) fn groups_of_the_dead() -> usize {
     groups().iter().map(|group| count(group, is_dead)).sum()
 }
 
+/// The mounts of this process, without the disks that a soak mounts beside it.
+fn mounts() -> usize {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts.lines().filter(|line| !line.contains(" toolpost-soak ")).count()
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Holdings {
     descriptors: usize,
@@ -65,7 +71,7 @@ impl Holdings {
         let of_pid = format!("-{pid}-");
         Self {
             descriptors: count("/proc/self/fd", |_| true),
-            mounts: std::fs::read_to_string("/proc/self/mountinfo").unwrap().lines().count(),
+            mounts: mounts(),
             groups: groups_of(pid),
             children: count("/proc", |name| name.parse::<u32>().is_ok() && is_child(name)),
             folders: count("/tmp", |name| name.starts_with("toolpost-") && name.contains(&of_pid)),

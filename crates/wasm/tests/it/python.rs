@@ -29,10 +29,13 @@ async fn component() -> &'static (WasmModules, PathBuf) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
         let kept = root.join("target/wasm-fixtures");
         fs::create_dir_all(&kept).unwrap();
+        // Tests of a run are processes of their own: the first one builds and compiles, the others wait and take it
+        // from there. The lock goes with the file.
+        let lock = fs::File::create(kept.join("lock")).unwrap();
+        lock.lock().unwrap();
         let modules = WasmModules::new(Some(&kept.join("compiled"))).unwrap();
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/python");
         let path = built(&root, &sources, "look_around", "toolset-module");
-        // Compiled here and now, so that tests which run side by side do not all do it.
         let first = modules.load(&planned(&path, &Map::new()), &path, None, WasmSettings::default()).await;
         first.unwrap_or_else(|error| panic!("{error}"));
         (modules, path)
