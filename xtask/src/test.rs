@@ -1,69 +1,106 @@
 //! `cargo xtask test`: every test, with an end to hung ones. nextest ends each hung test by itself
 //! (`.config/nextest.toml`); without nextest a watchdog ends the whole run.
 
+mod minutes;
+mod needs;
 pub(crate) mod watchdog;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
-
-use anyhow::ensure;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::Verdict;
 use crate::cargo::{answers, cargo, verdict};
 use crate::peers;
+use minutes::RunReport;
+use needs::Need;
 use watchdog::{Ending, run_within};
 
 /// Of the whole run when nothing watches the single test; building is not counted.
 const RUN_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Doc tests are compiled as they run, so this covers a slow machine's compiler.
 const DOC_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Tests that run at the same time, for each core. Most of them wait for processes, timers and other programs: with one
+/// test for each core two thirds of the machine's time go unused.
+const TESTS_PER_CORE: usize = 3;
 
 const EVERYTHING: [&str; 3] = ["--workspace", "--all-features", "--no-fail-fast"];
 
 pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
-    ensure!(
-        answers(Command::new("python3").arg("--version")),
-        "`python3` is missing: the end-to-end tests run Python clients and tools\n\
-         hint: apt-get install python3 (the Debian package `python3`)"
-    );
-    for program in ["chromium", "chromedriver"] {
-        ensure!(
-            answers(Command::new(program).arg("--version")),
-            "`{program}` is missing: a test looks at the page of live calls in a real browser\n\
-             hint: apt-get install chromium chromium-driver (the Debian packages of those names)"
-        );
-    }
-    peers::run(root)?;
-    if answers(&mut cargo(root, &["nextest", "--version"])) {
-        with_nextest(root, args)
+    let missing = needs::provide()?;
+    let has_nextest = answers(&mut cargo(root, &["nextest", "--version"]));
+    build(root, has_nextest, missing.iter().all(|need| need.name != needs::PYTHON))?;
+    let tests = if has_nextest {
+        with_nextest(root, args, &missing)?
     } else {
         eprintln!("cargo-nextest is not installed: running `cargo test` with a limit for the whole run");
-        with_cargo_test(root, args)
-    }
-}
-
-/// Doc tests, which nextest cannot run, go first: the last line then is nextest's summary.
-fn with_nextest(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
-    let docs = if args.is_empty() { doc_tests(root)? } else { Verdict::Pass };
-    let rest = verdict(cargo(root, &["nextest", "run"]).args(EVERYTHING).args(args))?;
-    if docs == Verdict::Fail {
-        eprintln!("error: doc tests failed, see above");
+        with_cargo_test(root, args, &missing)?
+    };
+    if !missing.is_empty() && needs::must_be_whole() {
+        eprintln!("error: `CI` is set, and a run that leaves tests out does not pass there");
         return Ok(Verdict::Fail);
     }
-    Ok(rest)
+    Ok(tests)
+}
+
+/// Builds the tests, and meanwhile installs the packages that they talk with: the one waits for the compiler, the other
+/// for a network.
+fn build(root: &Path, has_nextest: bool, has_python: bool) -> anyhow::Result<()> {
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let peers = scope.spawn(|| if has_python { peers::run(root) } else { Ok(Verdict::Pass) });
+        // A build that fails is reported by the run that needs it.
+        let _ = match has_nextest {
+            true => verdict(cargo(root, &["nextest", "run", "--no-run"]).args(&EVERYTHING[..2])),
+            false => verdict(cargo(root, &["test", "--no-run"]).args(&EVERYTHING[..2])),
+        };
+        peers.join().unwrap_or_else(|_| anyhow::bail!("the installation of packages broke"))
+    })?;
+    eprintln!("== tests built in {:.1} min", start.elapsed().as_secs_f32() / 60.0);
+    Ok(())
+}
+
+/// Doc tests, which nextest cannot run, go first. The last line counts all other tests.
+fn with_nextest(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::Result<Verdict> {
+    let docs = if args.is_empty() { doc_tests(root)? } else { Verdict::Pass };
+    let threads = thread::available_parallelism().map_or(1, usize::from) * TESTS_PER_CORE;
+    let mut command = cargo(root, &["nextest", "run"]);
+    command.args(EVERYTHING).args(["--test-threads", &threads.to_string()]);
+    // A caller who chooses tests gets those.
+    if args.is_empty() {
+        command.args(needs::nextest_arguments(missing));
+    }
+    RunReport::clear(root);
+    let start = Instant::now();
+    let rest = verdict(command.args(args))?;
+    let minutes = start.elapsed().as_secs_f32() / 60.0;
+    let report = RunReport::read(root);
+    if args.is_empty() {
+        report.iter().for_each(RunReport::print);
+        needs::report(missing);
+    }
+    if docs == Verdict::Fail {
+        eprintln!("error: doc tests failed, see above");
+    }
+    if let Some(RunReport { passed, failed, .. }) = report {
+        eprintln!("\n== tests run in {minutes:.1} min\n{passed} passed, {failed} failed");
+    }
+    Ok(if docs == Verdict::Fail { Verdict::Fail } else { rest })
 }
 
 fn doc_tests(root: &Path) -> anyhow::Result<Verdict> {
     limited(cargo(root, &["test", "--doc"]).args(EVERYTHING), DOC_LIMIT, "doc tests")
 }
 
-fn with_cargo_test(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
-    // Built first and unwatched, so that a cold build does not eat the tests' time.
-    if verdict(cargo(root, &["test", "--no-run"]).args(EVERYTHING))? == Verdict::Fail {
-        return Ok(Verdict::Fail);
+fn with_cargo_test(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::Result<Verdict> {
+    let mut command = cargo(root, &["test"]);
+    command.args(EVERYTHING).args(args);
+    if args.is_empty() {
+        command.args(needs::cargo_test_arguments(missing));
+        needs::report(missing);
     }
-    limited(cargo(root, &["test"]).args(EVERYTHING).args(args), RUN_LIMIT, "the test run")
+    limited(&mut command, RUN_LIMIT, "the test run")
 }
 
 fn limited(command: &mut Command, limit: Duration, what: &str) -> anyhow::Result<Verdict> {
