@@ -13,6 +13,14 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root).args(args);
+    // `cargo run` describes this package to this program. Some build scripts run again when that changes, and a cargo
+    // that a person starts would then build half of the dependencies anew after every chore, and the other way round.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&*name);
+        }
+    }
     command
 }
 
