@@ -215,7 +215,11 @@ fn command_line(target: &Target<'_>, dice: &mut Dice, ledger: &Ledger, face: &'s
 fn slow_reader(target: &Target<'_>, dice: &mut Dice, ledger: &Ledger, face: &'static str) {
     let mut streams: Vec<Http> = (0..4).filter_map(|_| target.connect().ok()).collect();
     for stream in &mut streams {
-        let path = *dice.pick(&["/events", "/events?from=start", "/tools?format=openai"]);
+        let path = *dice.pick(&[
+            "/sessions/default/events",
+            "/sessions/default/events?from=start",
+            "/tools?format=openai",
+        ]);
         let _ = stream.begin_get(path);
     }
     for _ in 0..dice.roll(20) {
