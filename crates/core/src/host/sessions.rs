@@ -29,10 +29,16 @@ pub enum SessionError {
     /// Too many.
     #[error("all {0} sessions are in use (setting `limits.sessions`)")]
     Full(usize),
+    /// A session holds its request as long as it lives, and there may be many sessions.
+    #[error("the surface request has {0} bytes; at most {SURFACE_BYTES} are taken")]
+    SurfaceTooLarge(usize),
     /// The journal cannot take it.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
+
+/// The most that a surface request may have, as JSON.
+const SURFACE_BYTES: usize = 64 << 10;
 
 /// How the ids of sessions begin that nobody opened.
 const DEFAULT: &str = "default:";
@@ -192,6 +198,10 @@ impl Host {
         request: SurfaceRequest,
         credential: Option<String>,
     ) -> Result<Arc<Session>, SessionError> {
+        let size = serde_json::to_string(&request).map_or(0, |request| request.len());
+        if size > SURFACE_BYTES {
+            return Err(SessionError::SurfaceTooLarge(size));
+        }
         self.inner.make_room(&principal)?;
         let request = self.inner.of_tenant(&principal, request);
         let body = SessionBody {

@@ -66,9 +66,10 @@ pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: SendParams) 
     let session = face.host.session_or_open(id, &caller.principal, SurfaceRequest::default()).await;
     let session = session.map_err(|error| match error {
         SessionError::Unknown(_) => invalid("this `contextId` is another's, or was closed"),
-        SessionError::Default | SessionError::Full(_) | SessionError::Journal(_) => {
-            Refusal::new(ErrorCode::Internal, error.to_string())
-        }
+        SessionError::Default
+        | SessionError::Full(_)
+        | SessionError::SurfaceTooLarge(_)
+        | SessionError::Journal(_) => Refusal::new(ErrorCode::Internal, error.to_string()),
     })?;
     let tells_events = caller.knows_events
         || asked.speaks_events

@@ -140,6 +140,7 @@ impl Task {
         let began_at = calls.iter().map(|call| call.began_at).min().unwrap_or_default();
         let user = telling::remade(&message_id, &calls, &id, &context_id);
         let call_count = calls.len();
+        let calls_bytes: usize = calls.iter().filter_map(|call| call.input.as_ref()).map(memory_of).sum();
         let standing = vec![Standing::Running; call_count];
         let submitted = Entry::Status { state: TaskState::Submitted, message: None, at: began_at };
         let state = Mutex::new(State {
@@ -148,7 +149,8 @@ impl Task {
             questions: Vec::new(),
             failures: BTreeMap::new(),
             module_events: vec![BTreeSet::new(); call_count],
-            bytes: ROOM,
+            // In the call, in the user's message and in the event of its beginning.
+            bytes: ROOM + calls_bytes * 3,
         });
         let grown = watch::Sender::new(1);
         let task = Self { id, context_id, owner, calls, tells_events, digest, missing, user, state, grown };
@@ -249,7 +251,7 @@ impl Task {
                 return;
             }
             let told = module_event_json(&task.calls[place].tool_call_id, seq, event);
-            state.bytes += told.to_string().len();
+            state.bytes += memory_of(&told);
             let message = Message::agent(task.message_id(state), vec![Part::data(told)]);
             let message = Arc::new(message.within(&task.id, &task.context_id));
             let (current, _, at) = last_status(&state.log);
@@ -270,10 +272,10 @@ impl Task {
         let call = &self.calls[place];
         let artifact = result.outcome.is_success().then(|| Arc::new(telling::artifact(call, result)));
         let event = telling::ended(call, executed, result);
-        let structured = result.structured_content.as_ref().map_or(0, |value| value.to_string().len());
+        let structured = result.structured_content.as_ref().map_or(0, memory_of);
         let content: usize = result.content.iter().map(Content::size).sum();
         // Once in the event and once in the artifact.
-        let bytes = ROOM + 2 * (structured + content);
+        let bytes = ROOM + 2 * (structured + content) + executed.map_or(0, memory_of);
         self.over(place, &event, artifact, (Some(result.outcome), bytes), at);
     }
 
@@ -411,6 +413,22 @@ impl Task {
             }
         })
     }
+}
+
+/// The memory that a value takes, about. A list of small objects takes eleven times the length of its JSON, so its text
+/// says little.
+fn memory_of(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(memory_of).sum(),
+            // A key, its hash and its place in the table.
+            Value::Object(members) => {
+                let member = size_of::<String>() + 2 * size_of::<usize>();
+                members.iter().map(|(key, value)| member + key.len() + memory_of(value)).sum()
+            }
+        }
 }
 
 fn told(at: Timestamp) -> String {

@@ -156,7 +156,9 @@ pub(super) async fn find(
     let session = match resumed {
         Ok(session) => session,
         Err(SessionError::Full(_) | SessionError::Journal(_)) => return Err(NoSession::NotNow),
-        Err(SessionError::Unknown(_) | SessionError::Default) => return Err(NoSession::Unknown),
+        Err(SessionError::Unknown(_) | SessionError::Default | SessionError::SurfaceTooLarge(_)) => {
+            return Err(NoSession::Unknown);
+        }
     };
     // Under the lock: somebody else may be bringing it back in the same moment, and what it did not hear is told
     // only once.

@@ -79,7 +79,10 @@ pub(super) async fn follow(
         shared.host.session(&SessionId::new(id), &principal).await.map_err(|error| match error {
             SessionError::Unknown(_) => Problem::not_found("unknown_session", error.to_string())
                 .hint("open one with `POST /sessions`; `default` is the caller's own"),
-            SessionError::Default | SessionError::Full(_) | SessionError::Journal(_) => error.into(),
+            SessionError::Default
+            | SessionError::Full(_)
+            | SessionError::SurfaceTooLarge(_)
+            | SessionError::Journal(_) => error.into(),
         })?
     };
     stream(shared, Whose::Session(session), &principal, options, &headers).await

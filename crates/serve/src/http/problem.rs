@@ -167,6 +167,7 @@ impl From<SessionError> for Problem {
             SessionError::Unknown(_) => Self::not_found("unknown_session", message)
                 .hint("open one with `POST /sessions`, or leave the header out"),
             SessionError::Default => Self::bad_request("default_session", message),
+            SessionError::SurfaceTooLarge(_) => Self::bad_request("bad_surface_request", message),
             SessionError::Full(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message),
             SessionError::Journal(error) => error.into(),
         }

@@ -300,9 +300,10 @@ async fn leave(
 fn no_session(face: &Face, id: &Id, error: &SessionError) -> Response {
     let status = match error {
         SessionError::Full(_) => StatusCode::TOO_MANY_REQUESTS,
-        SessionError::Unknown(_) | SessionError::Default | SessionError::Journal(_) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        SessionError::Unknown(_)
+        | SessionError::Default
+        | SessionError::SurfaceTooLarge(_)
+        | SessionError::Journal(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     refused(face, Some(id), Fault::internal(error.to_string()), status)
 }

@@ -45,6 +45,20 @@ async fn a_surface_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
+async fn a_surface_request_is_bounded_since_its_session_holds_it() {
+    let server = place().start().await;
+    let skills: Vec<String> = (0..8_000).map(|n| format!("skill-{n}")).collect();
+    for body in [json!({ "task": "x".repeat(70_000) }), json!({ "skills": skills })] {
+        let refused = server.send(Request::post("/sessions", body.to_string())).await;
+        assert_eq!((refused.status(), refused.code().as_str()), (400, "bad_surface_request"));
+    }
+    assert_eq!(server.send(Request::get("/health")).await.json()["sessions"], 0);
+    let taken =
+        server.send(Request::post("/sessions", json!({ "task": "x".repeat(60_000) }).to_string())).await;
+    assert_eq!(taken.status(), 201);
+}
+
+#[tokio::test]
 async fn a_session_is_known_to_its_owner_and_to_operators() {
     let server = place().start().await;
     let id = server.open_session(Request::post("/sessions", "")).await;
