@@ -49,8 +49,8 @@ pub use flow::{
         Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
     },
     invocation::{
-        Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy, Patience,
-        Wants, bounded_module_event,
+        Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy,
+        ModuleEvent, Patience, Wants,
     },
     permission::{
         Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, Change, ChangeKind,
@@ -82,6 +82,6 @@ pub use record::{
     retention::{
         Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
     },
-    story::{CallOnRecord, EndOnRecord, RecordedModuleEvent, question_of, verdict_of},
+    story::{CallOnRecord, EndOnRecord, question_of, verdict_of},
 };
 pub use session::{Session, Stay};

@@ -104,6 +104,8 @@ pub enum RefusalReason {
     VersionMismatch,
     /// The host cannot take it now.
     ServerError,
+    /// The `surface` of its handshake is larger than a session may hold.
+    SurfaceTooLarge,
 }
 
 impl RefusalReason {
@@ -114,6 +116,7 @@ impl RefusalReason {
             Self::AuthFailed => "auth_failed",
             Self::VersionMismatch => "version_mismatch",
             Self::ServerError => "server_error",
+            Self::SurfaceTooLarge => "server_error: `surface` in `handshake/req` is larger than 64 KiB",
         }
     }
 }

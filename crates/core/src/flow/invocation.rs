@@ -33,7 +33,7 @@ pub use met::{Deadline, DeadlineBy, MatchedBy};
 pub(crate) use met::{LateAnswer, Met, MetBody};
 pub(crate) use milestones::Milestone;
 use milestones::Milestones;
-pub use milestones::bounded_module_event;
+pub use milestones::ModuleEvent;
 use output::Outputs;
 pub(crate) use parent::Parent;
 pub(crate) use parking::ParkedQuestion;

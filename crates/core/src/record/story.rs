@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Value, value::RawValue};
-use toolpost_model::{EventBody, InvocationId, NativeCallId, Principal, RequestId, SessionId, Verdict};
+use toolpost_model::{InvocationId, NativeCallId, Principal, RequestId, SessionId, Verdict};
 
 use super::{
     journal::{RecordKind, StoredRecord},
     rendering::{DecidedBody, RecordedWay},
 };
-use crate::{call::Answer, flow::invocation::Milestone};
+use crate::{call::Answer, flow::invocation::ModuleEvent};
 
 /// A call as its records tell it. Everything in it has passed redaction.
 #[derive(Clone, Debug)]
@@ -55,16 +55,7 @@ pub struct EndOnRecord {
     pub answer: Arc<Answer>,
     /// The events of modules that are on record, oldest first. The record keeps some of a call's progress, status and
     /// module events, not all of them.
-    pub module_events: Vec<RecordedModuleEvent>,
-}
-
-/// An event that a module emitted during a call, as the record has it.
-#[derive(Clone, Debug)]
-pub struct RecordedModuleEvent {
-    /// Its number among the events of the call.
-    pub seq: u64,
-    /// The module's event: `event`, `session_id`, `timestamp` and `data`.
-    pub event: Value,
+    pub module_events: Vec<ModuleEvent>,
 }
 
 impl CallOnRecord {
@@ -124,16 +115,8 @@ impl CallOnRecord {
 impl EndOnRecord {
     fn of(at: Timestamp, way: &RecordedWay) -> Option<Self> {
         let answer = Answer::recorded(way.result.as_ref()?)?;
-        let module_events = way.progress.iter().filter_map(RecordedModuleEvent::of).collect();
+        let module_events = way.progress.iter().filter_map(ModuleEvent::of_milestone).collect();
         Some(Self { at, answer, module_events })
-    }
-}
-
-impl RecordedModuleEvent {
-    fn of(milestone: &Milestone) -> Option<Self> {
-        milestone.body.as_module_event()?;
-        let EventBody::Custom { data, .. } = &milestone.body else { return None };
-        Some(Self { seq: milestone.seq, event: data.clone() })
     }
 }
 

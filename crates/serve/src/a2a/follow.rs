@@ -6,8 +6,8 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
-use toolpost_core::{Heard, Listener, Wants, bounded_module_event};
-use toolpost_model::{Event, EventBody, Stage};
+use toolpost_core::{Heard, Listener, ModuleEvent, Wants};
+use toolpost_model::{Event, Stage};
 
 use super::{
     Face,
@@ -23,10 +23,10 @@ const GLANCE: Duration = Duration::from_millis(2);
 const WAITING_EVENTS: usize = 64;
 
 /// Hands the events of modules from a call to the task that follows it.
-pub(super) struct ModuleEventListener(mpsc::Sender<Event>);
+pub(super) struct ModuleEventListener(mpsc::Sender<ModuleEvent>);
 
 impl ModuleEventListener {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Event>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<ModuleEvent>) {
         let (sender, receiver) = mpsc::channel(WAITING_EVENTS);
         (Self(sender), receiver)
     }
@@ -41,20 +41,15 @@ impl Listener for ModuleEventListener {
         false
     }
 
-    fn hear(&self, mut event: Event) -> Heard {
-        if event.body.as_module_event().is_none() {
-            return Heard::Taken;
-        }
-        if let EventBody::Custom { data, .. } = &mut event.body {
-            *data = bounded_module_event(data);
-        }
-        self.0.hear(event)
+    fn hear(&self, event: Event) -> Heard {
+        let is_taken = ModuleEvent::of(&event).is_none_or(|event| self.0.try_send(event).is_ok());
+        if is_taken { Heard::Taken } else { Heard::Lost }
     }
 }
 
 /// Follows every call of a task that has not ended, each in a task of its own. `module_events` are by the places of the
 /// calls; a task that was put together from the record has none and gets those on record at the end of the call.
-pub(super) fn all(face: &Arc<Face>, task: &Arc<Task>, module_events: Vec<mpsc::Receiver<Event>>) {
+pub(super) fn all(face: &Arc<Face>, task: &Arc<Task>, module_events: Vec<mpsc::Receiver<ModuleEvent>>) {
     let mut module_events = module_events.into_iter();
     for (place, standing) in task.standing().into_iter().enumerate() {
         let events = module_events.next();
@@ -71,7 +66,7 @@ async fn one(
     face: Arc<Face>,
     task: Arc<Task>,
     place: usize,
-    mut module_events: Option<mpsc::Receiver<Event>>,
+    mut module_events: Option<mpsc::Receiver<ModuleEvent>>,
 ) {
     let host = &face.host;
     let id = task.calls[place].invocation_id;
@@ -87,14 +82,14 @@ async fn one(
                 look_for_a_question(&face, &task, place).await;
             }
             event = next_event(&mut module_events) => match event {
-                Some(event) => tell_module_event(&task, place, &event),
+                Some(event) => task.module_event(place, &event),
                 None => module_events = None,
             },
         }
     }
     // The call gave its listener back before it was over, so the rest of its events are here already.
     while let Some(event) = module_events.as_mut().and_then(|events| events.try_recv().ok()) {
-        tell_module_event(&task, place, &event);
+        task.module_event(place, &event);
     }
     match host.recorded_call(id, &task.owner).await {
         Ok(Some(call)) => match call.end {
@@ -114,16 +109,10 @@ async fn one(
     }
 }
 
-async fn next_event(events: &mut Option<mpsc::Receiver<Event>>) -> Option<Event> {
+async fn next_event(events: &mut Option<mpsc::Receiver<ModuleEvent>>) -> Option<ModuleEvent> {
     match events {
         Some(events) => events.recv().await,
         None => std::future::pending().await,
-    }
-}
-
-fn tell_module_event(task: &Task, place: usize, event: &Event) {
-    if let EventBody::Custom { data, .. } = &event.body {
-        task.module_event(place, event.seq, data);
     }
 }
 

@@ -13,7 +13,7 @@ use toolpost_a2a::{
     ToolEvent,
     wire::{self, Artifact, ArtifactUpdate, Message, Part, StatusUpdate, StreamItem, TaskState, TaskStatus},
 };
-use toolpost_core::EndOnRecord;
+use toolpost_core::{EndOnRecord, ModuleEvent};
 use toolpost_model::{Content, InvocationId, Outcome, PermissionRequest, Principal, ToolResult};
 
 use super::telling;
@@ -238,7 +238,7 @@ impl Task {
     }
 
     /// A module emitted an event during a call. Readers that do not know tool events are spared it.
-    pub(super) fn module_event(&self, place: usize, seq: u64, event: &Value) {
+    pub(super) fn module_event(&self, place: usize, event: &ModuleEvent) {
         if !self.tells_events {
             return;
         }
@@ -246,11 +246,11 @@ impl Task {
             let held = &mut state.module_events[place];
             if matches!(state.calls[place], Standing::Over(_))
                 || held.len() >= MODULE_EVENTS
-                || !held.insert(seq)
+                || !held.insert(event.seq)
             {
                 return;
             }
-            let told = module_event_json(&task.calls[place].tool_call_id, seq, event);
+            let told = module_event_json(&task.calls[place].tool_call_id, event);
             state.bytes += memory_of(&told);
             let message = Message::agent(task.message_id(state), vec![Part::data(told)]);
             let message = Arc::new(message.within(&task.id, &task.context_id));
@@ -261,8 +261,8 @@ impl Task {
 
     /// A call ended. The events of modules that the task missed come first.
     pub(super) fn ended_on_record(&self, place: usize, executed: Option<&Value>, end: &EndOnRecord) {
-        for recorded in &end.module_events {
-            self.module_event(place, recorded.seq, &recorded.event);
+        for event in &end.module_events {
+            self.module_event(place, event);
         }
         self.ended(place, executed, end.answer.result(), end.at);
     }

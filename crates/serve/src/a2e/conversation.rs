@@ -365,6 +365,7 @@ impl Conversation {
         }
         let session = match self.open(admitted, request).await {
             Ok(session) => session,
+            Err(SessionError::SurfaceTooLarge(_)) => return Err(RefusalReason::SurfaceTooLarge),
             Err(error) => {
                 tracing::warn!(%error, "an agent could not be let in");
                 return Err(RefusalReason::ServerError);

@@ -8,10 +8,9 @@ use std::{
     },
 };
 
-use serde_json::Value;
 use tokio::sync::broadcast;
 use toolpost_a2a::{ToolEvent, producer::Begun};
-use toolpost_core::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart, bounded_module_event};
+use toolpost_core::{ModuleEvent, Witness, WitnessedCall, WitnessedEnd, WitnessedStart};
 use toolpost_model::{
     ApprovalStatus, ErrorClass, Event, EventBody, InvocationId, Principal, Role, SessionId,
 };
@@ -41,14 +40,8 @@ pub(super) enum News {
     LetGo,
 }
 
-/// An event that a module emitted during a call.
-pub(super) struct ModuleEvent {
-    pub(super) call: InvocationId,
-    /// Its number among the events of the call.
-    pub(super) seq: u64,
-    /// As large as the record has it at most: many of them may wait for a slow reader.
-    pub(super) event: Value,
-}
+/// An event that a module emitted, and its call.
+pub(super) type Emitted = Arc<(InvocationId, ModuleEvent)>;
 
 /// No more streams are taken.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +83,7 @@ pub(super) struct Open {
 struct Watched {
     news: broadcast::Sender<News>,
     /// Apart from the news, so that a module that emits many events drives no news out.
-    module_events: broadcast::Sender<Arc<ModuleEvent>>,
+    module_events: broadcast::Sender<Emitted>,
     streams: usize,
     /// Those of them that agents read.
     of_agents: usize,
@@ -146,25 +139,26 @@ impl Hub {
 
     /// Tells whoever watches a session, alone or among all. The news is made only where somebody does.
     fn tell(&self, session: &SessionId, news: impl FnOnce() -> News) {
-        self.send(session, |watched| watched.news.clone(), news);
+        self.send(session, |watched| watched.news.clone(), || Some(news()));
     }
 
     fn send<T: Clone>(
         &self,
         session: &SessionId,
         channel: impl Fn(&Watched) -> broadcast::Sender<T>,
-        message: impl FnOnce() -> T,
+        message: impl FnOnce() -> Option<T>,
     ) {
         if self.streams.load(Ordering::SeqCst) == 0 {
             return;
         }
         let senders = {
             let state = self.state();
-            let sender = |who: &Option<SessionId>| state.watched.get(who).map(&channel);
+            let sender = |session: &Option<SessionId>| state.watched.get(session).map(&channel);
             [sender(&Some(session.clone())), sender(&None)]
         };
-        if senders.iter().any(Option::is_some) {
-            let message = message();
+        if senders.iter().any(Option::is_some)
+            && let Some(message) = message()
+        {
             for sender in senders.iter().flatten() {
                 // The last reader may have just gone.
                 let _ = sender.send(message.clone());
@@ -203,11 +197,10 @@ impl Witness for Hub {
                 self.note(call.invocation_id, |open| open.question = None);
                 self.tell(&call.session_id, || News::Answered(call.invocation_id, ask_id));
             }
-            EventBody::Custom { data, .. } if event.body.as_module_event().is_some() => {
-                let emitted = || {
-                    let event_data = bounded_module_event(data);
-                    Arc::new(ModuleEvent { call: call.invocation_id, seq: event.seq, event: event_data })
-                };
+            EventBody::Custom { .. } => {
+                // Bounded before it waits: many of them may wait for a slow reader.
+                let emitted =
+                    || ModuleEvent::of(event).map(|emitted| Arc::new((call.invocation_id, emitted)));
                 self.send(&call.session_id, |watched| watched.module_events.clone(), emitted);
             }
             EventBody::Stage { .. }
@@ -217,7 +210,6 @@ impl Witness for Hub {
             | EventBody::Artifact { .. }
             | EventBody::Kept(_)
             | EventBody::Output(_)
-            | EventBody::Custom { .. }
             | EventBody::Message { .. } => {}
         }
     }
@@ -245,7 +237,7 @@ impl Witness for Hub {
 /// One stream's ear. Dropping it gives its place back.
 pub(super) struct Watching {
     pub(super) news: broadcast::Receiver<News>,
-    pub(super) module_events: broadcast::Receiver<Arc<ModuleEvent>>,
+    pub(super) module_events: broadcast::Receiver<Emitted>,
     hub: Arc<Hub>,
     session: Option<SessionId>,
     of_agent: usize,

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
+use toolpost_core::ModuleEvent;
 use toolpost_model::InvocationId;
 
 /// Events of one call that are remembered as sent. Of a call with more, some may be sent again at its end, under the
@@ -12,15 +13,15 @@ const REMEMBERED: usize = 1_024;
 
 /// A module's event as the vocabulary of A2A writes it. `seq` is its number among the events of the call, by which a
 /// reader knows an event that is sent again.
-pub(crate) fn module_event_json(tool_call_id: &str, seq: u64, event: &Value) -> Value {
+pub(crate) fn module_event_json(tool_call_id: &str, emitted: &ModuleEvent) -> Value {
     json!({
         "type": "module-event",
         "toolCallId": tool_call_id,
-        "seq": seq,
-        "event": event["event"],
-        "sessionId": event["session_id"],
-        "timestamp": event["timestamp"],
-        "data": event["data"],
+        "seq": emitted.seq,
+        "event": emitted.fields["event"],
+        "sessionId": emitted.fields["session_id"],
+        "timestamp": emitted.fields["timestamp"],
+        "data": emitted.fields["data"],
     })
 }
 

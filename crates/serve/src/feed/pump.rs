@@ -16,13 +16,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::Begun};
 use toolpost_core::{
-    CallOnRecord, EndOnRecord, Host, JournalError, RecordKind, StoredRecord, question_of, verdict_of,
+    CallOnRecord, EndOnRecord, Host, JournalError, ModuleEvent, RecordKind, StoredRecord, question_of,
+    verdict_of,
 };
 use toolpost_model::{InvocationId, Principal};
 
 use super::{
     Crowded, Hub, Vocabulary,
-    hub::{ModuleEvent, News, Open, Watching},
+    hub::{News, Open, Watching},
     module_events::SentModuleEvents,
     range::{From, Whose},
     vocabulary::{self, Closing, Words},
@@ -181,7 +182,9 @@ impl Pump {
                     Err(RecvError::Closed) => self.end(),
                 },
                 // What a slow reader loses here comes at the end of the call, as far as it is on record.
-                Ok(emitted) = self.watching.module_events.recv() => self.tell_module_event(&emitted),
+                Ok(emitted) = self.watching.module_events.recv() => {
+                    self.tell_module_event(emitted.0, &emitted.1);
+                }
                 () = look_again(self.ending) => self.is_due = true,
                 _ = self.alive.tick() => {
                     // Costs little, and finds what nobody told.
@@ -214,10 +217,9 @@ impl Pump {
         }
     }
 
-    fn tell_module_event(&mut self, emitted: &ModuleEvent) {
-        let ModuleEvent { call, seq, event } = emitted;
-        if self.open.contains(call) && self.sent_module_events.is_due(*call, *seq) {
-            self.untold.push_back(self.words.module_event(*call, *seq, event));
+    fn tell_module_event(&mut self, call: InvocationId, event: &ModuleEvent) {
+        if self.open.contains(&call) && self.sent_module_events.is_due(call, event.seq) {
+            self.untold.push_back(self.words.module_event(call, event));
         }
     }
 
@@ -249,7 +251,7 @@ impl Pump {
         // Before the ends in the page. No more than there are now: calls that go on may emit as fast as this reads.
         for _ in 0..self.watching.module_events.len() {
             if let Ok(emitted) = self.watching.module_events.try_recv() {
-                self.tell_module_event(&emitted);
+                self.tell_module_event(emitted.0, &emitted.1);
             }
         }
         for row in &page.rows {
@@ -362,9 +364,8 @@ impl Pump {
 
     /// Tells the end of a call, after those of its modules' events that were not told while it ran.
     fn end_call(&mut self, id: InvocationId, call: &CallOnRecord, end: &EndOnRecord, seq: Option<u64>) {
-        let events = end.module_events.iter();
-        for recorded in events.filter(|recorded| self.sent_module_events.is_due(id, recorded.seq)) {
-            self.untold.push_back(self.words.module_event(id, recorded.seq, &recorded.event));
+        for event in &end.module_events {
+            self.tell_module_event(id, event);
         }
         self.close_call(id);
         let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());

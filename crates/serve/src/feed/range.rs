@@ -1,4 +1,4 @@
-//! What a stream covers: where it begins, and whose calls it has.
+//! The range of a stream: the record that it begins with, and the sessions that it covers.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ pub(crate) enum From {
     After(u64),
 }
 
-/// Whose calls a stream tells.
+/// The sessions that a stream covers.
 pub(crate) enum Whose {
-    /// One session's.
+    /// One session.
     Session(Arc<Session>),
-    /// Everybody's, for this operator.
+    /// All sessions, for this operator.
     Everybody(Principal),
 }
 
@@ -32,7 +32,7 @@ impl Whose {
         }
     }
 
-    /// Who may see what is told.
+    /// The reader's rights decide which calls the stream shows.
     pub(super) fn principal(&self) -> &Principal {
         match self {
             Self::Session(session) => session.principal(),

@@ -8,6 +8,7 @@ use toolpost_a2a::{
     producer::{Ended, took},
     ui_stream::{DONE, UiChunk, UiStream, UiVersion},
 };
+use toolpost_core::ModuleEvent;
 use toolpost_model::{ErrorClass, InvocationId, ToolResult, Verdict};
 
 use super::module_events::module_event_json;
@@ -95,8 +96,8 @@ impl Words {
     }
 
     /// A module emitted an event during a call. Without an id: a reader that comes back gets it with the call's record.
-    pub(super) fn module_event(&self, call: InvocationId, seq: u64, event: &Value) -> Bytes {
-        let data = module_event_json(&call.to_string(), seq, event);
+    pub(super) fn module_event(&self, call: InvocationId, event: &ModuleEvent) -> Bytes {
+        let data = module_event_json(&call.to_string(), event);
         Bytes::from(match self {
             Self::ToolEvents => format!("event: module-event\ndata: {data}\n\n"),
             Self::AiSdk(_) => chunk(&UiChunk::DataModuleEvent { data, transient: true }, None),

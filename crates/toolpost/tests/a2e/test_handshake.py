@@ -122,6 +122,14 @@ class Turned(HostCase):
             with self.subTest(fields=fields):
                 self.check("version_mismatch", **fields)
 
+    def test_a_surface_that_is_too_large(self):
+        for surface in ({"task": "x" * 70_000}, {"skills": [f"skill-{n}" for n in range(8_000)]}):
+            self.check("server_error", surface=surface)
+        client = self.connected(connect=False)
+        with self.assertRaises(Refused) as caught:
+            client.connect(surface={"task": "x" * 70_000})
+        self.assertIn("larger than 64 KiB", caught.exception.reason)
+
     def test_the_reason_waits_for_a_stream_that_comes_late(self):
         session = self.new_session(self.host, token="wrong")
         stream = self.open_stream(session)

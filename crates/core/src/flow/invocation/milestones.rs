@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolpost_model::{EventBody, Progress};
+use toolpost_model::{Event, EventBody, Progress};
 
 use crate::record::redaction::CallRedactor;
 
@@ -45,7 +45,7 @@ impl Milestones {
             }
             EventBody::Status { message } => EventBody::Status { message: bounded(message) },
             EventBody::Custom { name, data } if body.as_module_event().is_some() => {
-                EventBody::Custom { name: name.clone(), data: bounded_module_event(data) }
+                EventBody::Custom { name: name.clone(), data: bounded_fields(data) }
             }
             EventBody::Stage { .. }
             | EventBody::Log { .. }
@@ -110,10 +110,35 @@ fn bounded(message: &str) -> String {
     }
 }
 
-/// A module's event as the record has it: each of its fields takes 4 KiB at most, and a larger one is replaced by its
-/// size.
-pub fn bounded_module_event(event: &Value) -> Value {
-    let bounded = event.as_object().into_iter().flatten().map(|(key, value)| {
+/// An event that a module emitted during a call, no larger than the record keeps it.
+#[derive(Clone, Debug)]
+pub struct ModuleEvent {
+    /// Its number among the events of the call.
+    pub seq: u64,
+    /// `event`, `session_id`, `timestamp` and `data`. A field over 4 KiB is replaced by its size.
+    pub fields: Value,
+}
+
+impl ModuleEvent {
+    /// `None` for an event of the host.
+    pub fn of(event: &Event) -> Option<Self> {
+        Some(Self { seq: event.seq, fields: bounded_fields(fields_of(&event.body)?) })
+    }
+
+    /// An event that was bounded when it was recorded.
+    pub(crate) fn of_milestone(milestone: &Milestone) -> Option<Self> {
+        Some(Self { seq: milestone.seq, fields: fields_of(&milestone.body)?.clone() })
+    }
+}
+
+fn fields_of(body: &EventBody) -> Option<&Value> {
+    body.as_module_event()?;
+    let EventBody::Custom { data, .. } = body else { return None };
+    Some(data)
+}
+
+fn bounded_fields(fields: &Value) -> Value {
+    let bounded = fields.as_object().into_iter().flatten().map(|(key, value)| {
         let size = value.to_string().len();
         let value = if size > DATA_BYTES { json!({ "cut": format!("{size} bytes") }) } else { value.clone() };
         (key.clone(), value)
