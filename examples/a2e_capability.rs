@@ -26,7 +26,10 @@ struct Notes(Mutex<Vec<Value>>);
 impl Notes {
     fn add(&self, fields: &Map<String, Value>, peer: &Peer) -> Result<usize, ErrorMessage> {
         let Some(text) = fields.get("text").and_then(Value::as_str) else {
-            return Err(ErrorMessage::new(ErrorCode::SchemaViolation, "`text` must be a string"));
+            return Err(ErrorMessage::new(
+                ErrorCode::SchemaViolation,
+                "`text` must be a string",
+            ));
         };
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         notes.push(json!({ "text": text, "by": peer.session().principal().name }));
@@ -34,14 +37,20 @@ impl Notes {
     }
 
     fn all(&self) -> Vec<Value> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
 /// An answer; which request it answers is filled in by the host.
 fn answer(kind: &str, name: &str, value: Value) -> Handled {
     let fields = Map::from_iter([(name.to_owned(), value)]);
-    Handled::with(Body::Other(OtherBody { kind: kind.to_owned(), fields }))
+    Handled::with(Body::Other(OtherBody {
+        kind: kind.to_owned(),
+        fields,
+    }))
 }
 
 impl Capability for Notes {
@@ -63,9 +72,15 @@ impl Capability for Notes {
         message: Message,
     ) -> BoxFuture<'a, Result<Handled, ErrorMessage>> {
         Box::pin(async move {
-            let Body::Other(OtherBody { kind, fields }) = message.body else { return Ok(Handled::NotMine) };
+            let Body::Other(OtherBody { kind, fields }) = message.body else {
+                return Ok(Handled::NotMine);
+            };
             match kind.as_str() {
-                "notes/add/req" => Ok(answer("notes/add/resp", "count", json!(self.add(&fields, peer)?))),
+                "notes/add/req" => Ok(answer(
+                    "notes/add/resp",
+                    "count",
+                    json!(self.add(&fields, peer)?),
+                )),
                 _ => Ok(answer("notes/list/resp", "notes", json!(self.all()))),
             }
         })
@@ -74,9 +89,18 @@ impl Capability for Notes {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let http = HttpConfig { listen: ([127, 0, 0, 1], 0).into(), ..HttpConfig::default() };
-    let config = HostConfig { http, ..HostConfig::default() };
-    let server = Server::builder(config).capability(Notes::default()).start().await?;
+    let http = HttpConfig {
+        listen: ([127, 0, 0, 1], 0).into(),
+        ..HttpConfig::default()
+    };
+    let config = HostConfig {
+        http,
+        ..HostConfig::default()
+    };
+    let server = Server::builder(config)
+        .capability(Notes::default())
+        .start()
+        .await?;
     if let Some(address) = server.address() {
         println!("url http://{address}");
     }
@@ -97,21 +121,40 @@ mod tests {
         let server = Server::builder(HostConfig::default()).capability(Notes::default());
         let server = server.start_offline().await.unwrap();
         let options = ConnectOptions::new("test").capabilities(["memory", "tools"]);
-        let client = Client::connect(Transport::Link(server.connect()), options).await.unwrap();
-        let entries: Vec<_> =
-            client.welcome().accepted_caps.iter().map(|entry| entry.capability.clone()).collect();
+        let client = Client::connect(Transport::Link(server.connect()), options)
+            .await
+            .unwrap();
+        let entries: Vec<_> = client
+            .welcome()
+            .accepted_caps
+            .iter()
+            .map(|entry| entry.capability.clone())
+            .collect();
         assert_eq!(entries, [CapabilityName::Memory, CapabilityName::Tools]);
         let ask = async |kind: &str, fields: Value| {
-            let Value::Object(fields) = fields else { panic!("fields") };
-            let body = Body::Other(OtherBody { kind: kind.to_owned(), fields });
+            let Value::Object(fields) = fields else {
+                panic!("fields")
+            };
+            let body = Body::Other(OtherBody {
+                kind: kind.to_owned(),
+                fields,
+            });
             client.request(body, Duration::from_secs(10)).await
         };
         let Ok(Body::Other(added)) = ask("notes/add/req", json!({ "text": "hello" })).await else {
             panic!("add")
         };
-        assert_eq!((added.kind.as_str(), &added.fields["count"]), ("notes/add/resp", &json!(1)));
-        let Ok(Body::Other(list)) = ask("notes/list/req", json!({})).await else { panic!("list") };
-        assert_eq!(list.fields["notes"], json!([{ "text": "hello", "by": "embedded" }]));
+        assert_eq!(
+            (added.kind.as_str(), &added.fields["count"]),
+            ("notes/add/resp", &json!(1))
+        );
+        let Ok(Body::Other(list)) = ask("notes/list/req", json!({})).await else {
+            panic!("list")
+        };
+        assert_eq!(
+            list.fields["notes"],
+            json!([{ "text": "hello", "by": "embedded" }])
+        );
         assert!(ask("notes/add/req", json!({ "text": 5 })).await.is_err());
         client.close().await;
     }

@@ -1,5 +1,8 @@
 //! Two Amplifier modules in Rust, served over HTTP: one brings tools for notes, the other looks at calls.
-#![expect(clippy::print_stdout, reason = "the address and the token are what this program prints")]
+#![expect(
+    clippy::print_stdout,
+    reason = "the address and the token are what this program prints"
+)]
 
 use std::{
     error::Error,
@@ -46,7 +49,10 @@ impl Tool for AddNote {
             let text = input["text"].as_str().unwrap_or_default();
             let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
             if notes.len() == self.most {
-                return Ok(ToolResult::failure(format!("there is room for {} notes", self.most)));
+                return Ok(ToolResult::failure(format!(
+                    "there is room for {} notes",
+                    self.most
+                )));
             }
             notes.push(text.to_owned());
             Ok(ToolResult::success(json!({ "notes": notes.len() })))
@@ -70,7 +76,11 @@ impl Tool for ListNotes {
     }
 
     fn execute(&self, _: Value) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
-        let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let notes = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         Box::pin(std::future::ready(Ok(ToolResult::success(notes))))
     }
 
@@ -80,31 +90,49 @@ impl Tool for ListNotes {
 }
 
 /// The module with the tools.
-async fn mount_notes(coordinator: Coordinator, config: Map<String, Value>) -> Result<Mounted, MountError> {
+async fn mount_notes(
+    coordinator: Coordinator,
+    config: Map<String, Value>,
+) -> Result<Mounted, MountError> {
     let most = match config.get("most") {
         None => 100,
-        Some(given) => {
-            given.as_u64().ok_or_else(|| MountError::other(format!("`most` cannot be {given}")))?
-        }
+        Some(given) => given
+            .as_u64()
+            .ok_or_else(|| MountError::other(format!("`most` cannot be {given}")))?,
     };
     let notes = Notes::default();
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    coordinator.mount(Arc::new(AddNote { notes: Arc::clone(&notes), most }))?;
+    coordinator.mount(Arc::new(AddNote {
+        notes: Arc::clone(&notes),
+        most,
+    }))?;
     coordinator.mount(Arc::new(ListNotes(notes)))?;
     Ok(Mounted::Nothing)
 }
 
 /// The module that looks at calls: notes lose the blanks around them, and what looks like a password is refused.
-async fn mount_guard(coordinator: Coordinator, _: Map<String, Value>) -> Result<Mounted, MountError> {
-    coordinator.hooks().register(events::TOOL_PRE, 0, "note-guard", |_: String, data: Value| async move {
-        let Some(text) = data["tool_input"]["text"].as_str() else { return Ok(HookResult::proceed()) };
-        if text.contains("password") {
-            return Ok(HookResult::deny("notes are no place for passwords"));
-        }
-        let tidy = json!({ "tool_input": { "text": text.trim() } });
-        let Value::Object(data) = tidy else { return Err(HookFailure::broke("there is no object")) };
-        Ok(HookResult::modify(data))
-    });
+async fn mount_guard(
+    coordinator: Coordinator,
+    _: Map<String, Value>,
+) -> Result<Mounted, MountError> {
+    coordinator.hooks().register(
+        events::TOOL_PRE,
+        0,
+        "note-guard",
+        |_: String, data: Value| async move {
+            let Some(text) = data["tool_input"]["text"].as_str() else {
+                return Ok(HookResult::proceed());
+            };
+            if text.contains("password") {
+                return Ok(HookResult::deny("notes are no place for passwords"));
+            }
+            let tidy = json!({ "tool_input": { "text": text.trim() } });
+            let Value::Object(data) = tidy else {
+                return Err(HookFailure::broke("there is no object"));
+            };
+            Ok(HookResult::modify(data))
+        },
+    );
     Ok(Mounted::Nothing)
 }
 
@@ -112,16 +140,28 @@ async fn mount_guard(coordinator: Coordinator, _: Map<String, Value>) -> Result<
 fn modules(most: u64) -> RustModules {
     let config = Map::from_iter([("most".to_owned(), json!(most))]);
     let notes = RustModule::tool("tool-notes", mount_notes).config(config);
-    RustModules::new("notes", vec![notes, RustModule::hook("hooks-note-guard", mount_guard)])
+    RustModules::new(
+        "notes",
+        vec![notes, RustModule::hook("hooks-note-guard", mount_guard)],
+    )
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     // Port 0 takes any that is free. Without a data directory the record is in memory and the token is new.
-    let http = HttpConfig { listen: ([127, 0, 0, 1], 0).into(), ..HttpConfig::default() };
-    let config = HostConfig { http, ..HostConfig::default() };
+    let http = HttpConfig {
+        listen: ([127, 0, 0, 1], 0).into(),
+        ..HttpConfig::default()
+    };
+    let config = HostConfig {
+        http,
+        ..HostConfig::default()
+    };
     let modules = modules(100);
-    let server = Server::builder(config).rust_modules(modules.clone()).start().await?;
+    let server = Server::builder(config)
+        .rust_modules(modules.clone())
+        .start()
+        .await?;
     if let Some(address) = server.address() {
         println!("url http://{address}");
     }
@@ -143,13 +183,27 @@ mod tests {
     #[tokio::test]
     async fn the_module_mounts_its_tools_and_they_share_their_notes() {
         let coordinator = MockCoordinator::new();
-        coordinator.mount_module("tool-notes", &super::mount_notes, json!({ "most": 1 })).await.unwrap();
+        coordinator
+            .mount_module("tool-notes", &super::mount_notes, json!({ "most": 1 }))
+            .await
+            .unwrap();
         assert_eq!(coordinator.mount_history(), ["add_note", "list_notes"]);
-        let result = coordinator.call("add_note", json!({ "text": "milk" })).await.unwrap();
+        let result = coordinator
+            .call("add_note", json!({ "text": "milk" }))
+            .await
+            .unwrap();
         assert_eq!(result.text_for_model(), r#"{"notes": 1}"#);
-        let result = coordinator.call("add_note", json!({ "text": "eggs" })).await.unwrap();
-        assert_eq!(result.error_message().as_deref(), Some("there is room for 1 notes"));
-        let odd = coordinator.mount_module("other", &super::mount_notes, json!({ "most": "many" })).await;
+        let result = coordinator
+            .call("add_note", json!({ "text": "eggs" }))
+            .await
+            .unwrap();
+        assert_eq!(
+            result.error_message().as_deref(),
+            Some("there is room for 1 notes")
+        );
+        let odd = coordinator
+            .mount_module("other", &super::mount_notes, json!({ "most": "many" }))
+            .await;
         assert_eq!(odd.unwrap_err().message, r#"`most` cannot be "many""#);
     }
 
@@ -158,7 +212,9 @@ mod tests {
         let host = TestHost::build(|builder| super::modules(100).join(builder)).await;
         let result = host.call("add_note", json!({ "text": "  milk " })).await;
         assert_eq!(result.structured_content, Some(json!({ "notes": 1 })));
-        let result = host.call("add_note", json!({ "text": "password: 1234" })).await;
+        let result = host
+            .call("add_note", json!({ "text": "password: 1234" }))
+            .await;
         assert_eq!(result.error.unwrap().class.as_str(), "hook_blocked");
         let result = host.call("list_notes", json!({})).await;
         assert_eq!(result.model_text(), r#"["milk"]"#);
@@ -167,10 +223,16 @@ mod tests {
     #[tokio::test]
     async fn handlers_can_be_tried_without_a_host() {
         let (coordinator, events) = (MockCoordinator::new(), EventRecorder::default());
-        coordinator.mount_module("hooks-note-guard", &super::mount_guard, json!(null)).await.unwrap();
+        coordinator
+            .mount_module("hooks-note-guard", &super::mount_guard, json!(null))
+            .await
+            .unwrap();
         events.listen(coordinator.hooks());
         let sent = json!({ "tool_input": { "text": " milk " } });
         coordinator.hooks().emit("tool:pre", sent).await;
-        assert_eq!(events.of("tool:pre"), [json!({ "tool_input": { "text": "milk" } })]);
+        assert_eq!(
+            events.of("tool:pre"),
+            [json!({ "tool_input": { "text": "milk" } })]
+        );
     }
 }

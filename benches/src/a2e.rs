@@ -55,11 +55,21 @@ struct Contender<'a> {
 impl<'a> Contender<'a> {
     /// The floor says what it was told, so the id is where it was.
     fn floor(address: &'a str) -> Self {
-        Self { address, message: echo, key: r#""id":""#, good: r#""type":"tool/call/req""# }
+        Self {
+            address,
+            message: echo,
+            key: r#""id":""#,
+            good: r#""type":"tool/call/req""#,
+        }
     }
 
     fn echo(address: &'a str) -> Self {
-        Self { address, message: echo, key: r#""req_id":""#, good: ECHOED }
+        Self {
+            address,
+            message: echo,
+            key: r#""req_id":""#,
+            good: ECHOED,
+        }
     }
 }
 

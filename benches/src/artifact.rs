@@ -25,8 +25,8 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use toolpost_core::{CallRequest, Host, KnownSecrets};
 use toolpost_model::{
-    ArtifactError, CallContext, EffectClass, FnTool, ModelInput, Principal, ToolFailure, ToolOutput,
-    ToolResult,
+    ArtifactError, CallContext, EffectClass, FnTool, ModelInput, Principal, ToolFailure,
+    ToolOutput, ToolResult,
 };
 use toolpost_store::{BlobOptions, DataDir, DiskBlobs, JournalOptions, SqliteJournal};
 
@@ -51,7 +51,10 @@ pub(crate) async fn run(size: u64) -> anyhow::Result<()> {
         Ok(rate)
     };
     let pairs = Pairs::take(ROUNDS, call, || async move { floor(place, source, size) }).await?;
-    pairs.tell(&format!("a result of {} MB into an artifact", size >> 20), "MB/s");
+    pairs.tell(
+        &format!("a result of {} MB into an artifact", size >> 20),
+        "MB/s",
+    );
     println!(
         "memory while it runs: {:.1} MB above the {:.1} MB before the first call",
         peak.load(Ordering::Relaxed).saturating_sub(idle) as f64 / 1e6,
@@ -66,9 +69,14 @@ fn make_file(path: &Path, size: u64) -> anyhow::Result<()> {
     let (mut written, mut line) = (0, 0_u64);
     while written < size {
         let mark = line.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let text =
-            format!("2026-11-16T10:00:{:02} info request {mark:016x} took {} ms\n", line % 60, mark % 977);
-        let left = usize::try_from(size - written).unwrap_or(usize::MAX).min(text.len());
+        let text = format!(
+            "2026-11-16T10:00:{:02} info request {mark:016x} took {} ms\n",
+            line % 60,
+            mark % 977
+        );
+        let left = usize::try_from(size - written)
+            .unwrap_or(usize::MAX)
+            .min(text.len());
         file.write_all(&text.as_bytes()[..left])?;
         written += left as u64;
         line += 1;
@@ -109,7 +117,10 @@ struct Nothing {}
 /// Hands a file over as a kept piece.
 async fn keep(path: PathBuf, context: CallContext) -> Result<ToolOutput, ToolFailure> {
     let mut file = File::open(path)?;
-    let mut sink = context.create_artifact("copy", "text/plain").await.map_err(failed)?;
+    let mut sink = context
+        .create_artifact("copy", "text/plain")
+        .await
+        .map_err(failed)?;
     let mut buffer = vec![0; PIECE];
     loop {
         let count = file.read(&mut buffer)?;
@@ -132,9 +143,18 @@ async fn through_a_call(place: &Path, source: &Path, size: u64) -> anyhow::Resul
     let data = place.join("data");
     let result = {
         let data_dir = DataDir::open(&data)?;
-        let options = BlobOptions { total: 4 << 30, one: 2 << 30, age: None };
-        let journal = SqliteJournal::open(&data_dir.journal_path(), JournalOptions { max_bytes: 1 << 30 })?;
-        let secrets: Vec<String> = (0..20).map(|n| format!("not-in-the-file-{n:016}")).collect();
+        let options = BlobOptions {
+            total: 4 << 30,
+            one: 2 << 30,
+            age: None,
+        };
+        let journal = SqliteJournal::open(
+            &data_dir.journal_path(),
+            JournalOptions { max_bytes: 1 << 30 },
+        )?;
+        let secrets: Vec<String> = (0..20)
+            .map(|n| format!("not-in-the-file-{n:016}"))
+            .collect();
         let path = source.to_owned();
         let tool = FnTool::named("bench.keep")?
             .describe("Keeps a file")
@@ -143,14 +163,22 @@ async fn through_a_call(place: &Path, source: &Path, size: u64) -> anyhow::Resul
         let host = Host::builder()
             .journal(Arc::new(journal))
             .blobs(Arc::new(DiskBlobs::open(&data_dir, options)?))
-            .redactor(KnownSecrets::new(secrets.iter().map(|value| ("secret", value.as_str()))))
+            .redactor(KnownSecrets::new(
+                secrets.iter().map(|value| ("secret", value.as_str())),
+            ))
             .tool(tool)
             .build()
             .await?;
         let watch = Watch::begin();
         let began = Instant::now();
         let session = host.default_session(&Principal::agent("bench"));
-        let answer = host.call(CallRequest::new(session, "keep", ModelInput::value(json!({})))).await;
+        let answer = host
+            .call(CallRequest::new(
+                session,
+                "keep",
+                ModelInput::value(json!({})),
+            ))
+            .await;
         let rate = rate(size, began);
         let most = watch.end();
         check(answer.result(), size)?;
@@ -196,6 +224,10 @@ impl Watch {
 /// Bytes of memory that this process holds.
 fn resident() -> anyhow::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/statm")?;
-    let pages: u64 = status.split_whitespace().nth(1).unwrap_or_default().parse()?;
+    let pages: u64 = status
+        .split_whitespace()
+        .nth(1)
+        .unwrap_or_default()
+        .parse()?;
     Ok(pages * rustix::param::page_size() as u64)
 }

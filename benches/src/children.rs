@@ -23,11 +23,17 @@ pub(crate) struct Served {
 impl Served {
     /// Starts this binary in a role and waits for the address it prints.
     pub(crate) fn start(words: &[&str]) -> anyhow::Result<Self> {
-        let mut child = command(&std::env::current_exe()?).args(words).stdout(Stdio::piped()).spawn()?;
+        let mut child = command(&std::env::current_exe()?)
+            .args(words)
+            .stdout(Stdio::piped())
+            .spawn()?;
         let stdout = child.stdout.take().context("the child's output")?;
         let mut address = String::new();
         BufReader::new(stdout).read_line(&mut address)?;
-        Ok(Self { child, address: address.trim().to_owned() })
+        Ok(Self {
+            child,
+            address: address.trim().to_owned(),
+        })
     }
 
     /// Resident memory in megabytes.
@@ -43,7 +49,10 @@ impl Drop for Served {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that starts the contenders")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that starts the contenders"
+)]
 pub(crate) fn command(program: &Path) -> Command {
     Command::new(program)
 }
@@ -51,7 +60,10 @@ pub(crate) fn command(program: &Path) -> Command {
 #[expect(clippy::disallowed_methods, reason = "the kernel's own figure")]
 pub(crate) fn memory_of(process: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .context("VmRSS")?;
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes / 1_024.0)
 }
@@ -64,7 +76,11 @@ struct Message {
 /// An echo that only reads, declared `count` times under different names.
 pub(crate) fn echoes(count: usize) -> ToolSet {
     let echo = |place: usize| -> Option<std::sync::Arc<dyn DynTool>> {
-        let name = if place == 0 { "bench.echo".to_owned() } else { format!("bench.echo_{place}") };
+        let name = if place == 0 {
+            "bench.echo".to_owned()
+        } else {
+            format!("bench.echo_{place}")
+        };
         let tool = FnTool::named(&name)
             .ok()?
             .describe(format!(
@@ -84,7 +100,9 @@ pub(crate) fn serve(role: &str, words: &[String]) -> anyhow::Result<()> {
     if role == "--serve-mcp-lines" {
         return mcp::floor_lines();
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         match role {
             "--serve-floor" => {
@@ -118,12 +136,21 @@ async fn floor(router: Router) -> anyhow::Result<()> {
 
 /// Toolpost with `count` echo tools and its journal in a folder.
 async fn toolpost(words: &[String]) -> anyhow::Result<()> {
-    let [data_dir, count] = words else { anyhow::bail!("a data directory and a count") };
-    let mut config = HostConfig { data_dir: Some(data_dir.into()), ..HostConfig::default() };
+    let [data_dir, count] = words else {
+        anyhow::bail!("a data directory and a count")
+    };
+    let mut config = HostConfig {
+        data_dir: Some(data_dir.into()),
+        ..HostConfig::default()
+    };
     config.http.listen = "127.0.0.1:0".parse()?;
     config.limits.concurrency = 256;
     config.limits.session_concurrency = 256;
-    let server = Server::builder(config).access(Access::Open).source(echoes(count.parse()?)).start().await?;
+    let server = Server::builder(config)
+        .access(Access::Open)
+        .source(echoes(count.parse()?))
+        .start()
+        .await?;
     announce(&server.address().context("it listens")?.to_string())?;
     std::future::pending::<()>().await;
     Ok(())

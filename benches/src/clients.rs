@@ -46,7 +46,11 @@ impl Client {
     pub(crate) async fn connect(address: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: vec![0; 64 << 10], body: 0..0 })
+        Ok(Self {
+            stream,
+            buffer: vec![0; 64 << 10],
+            body: 0..0,
+        })
     }
 
     /// Sends a request, reads the whole answer and expects a 200. Returns the length of the body.
@@ -63,14 +67,22 @@ impl Client {
             }
             filled += read;
             let head = &self.buffer[..filled.min(4_096)];
-            let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+            let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") else {
+                continue;
+            };
             let head = std::str::from_utf8(&self.buffer[..end]).context("the answer's head")?;
             if !head.starts_with("HTTP/1.1 200") {
-                bail!("not a 200: {}", String::from_utf8_lossy(&self.buffer[..filled]));
+                bail!(
+                    "not a 200: {}",
+                    String::from_utf8_lossy(&self.buffer[..filled])
+                );
             }
-            let length = head
-                .lines()
-                .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length = head.lines().find_map(|line| {
+                line.to_lowercase()
+                    .strip_prefix("content-length: ")?
+                    .parse()
+                    .ok()
+            });
             let length: usize = length.context("an answer without a length")?;
             if filled >= end + 4 + length {
                 self.body = end + 4..end + 4 + length;

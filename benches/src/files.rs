@@ -21,12 +21,18 @@ use crate::{native::call, rounds::Pairs};
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);
 /// Name, lines, bytes of each.
-const FILES: [(&str, usize, usize); 2] = [("20 lines, 800 bytes", 20, 40), ("300 lines, 30 KB", 300, 100)];
+const FILES: [(&str, usize, usize); 2] = [
+    ("20 lines, 800 bytes", 20, 40),
+    ("300 lines, 30 KB", 300, 100),
+];
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let workspace = Arc::new(Workspace::open(folder.path())?);
-    let host = Host::builder().source(native_source(NativeParts::on(workspace))?).build().await?;
+    let host = Host::builder()
+        .source(native_source(NativeParts::on(workspace))?)
+        .build()
+        .await?;
     // Tried on a thread of its own: it lasts as long as the thread.
     let confined = std::thread::spawn(|| toolpost_sandbox::confine_thread(&[])).join();
     match confined.ok().and_then(|confined| confined.landlock_abi) {
@@ -37,13 +43,24 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         let path = folder.path().join(format!("{lines}.txt"));
         make_file(&path, lines, bytes)?;
         let arguments = json!({ "path": format!("{lines}.txt") });
-        let read = Pairs::take(ROUNDS, || calls(&host, "read_file", &arguments), || plain(&path)).await?;
-        read.tell(&format!("read_file, {name}, beside reading and numbering"), "µs");
+        let read = Pairs::take(
+            ROUNDS,
+            || calls(&host, "read_file", &arguments),
+            || plain(&path),
+        )
+        .await?;
+        read.tell(
+            &format!("read_file, {name}, beside reading and numbering"),
+            "µs",
+        );
     }
     let path = folder.path().join("20.txt");
     let arguments = json!({ "message": "x" });
     let echo = Pairs::take(ROUNDS, || calls(&host, "echo", &arguments), || plain(&path)).await?;
-    echo.tell("a call of echo, beside reading and numbering 20 lines", "µs");
+    echo.tell(
+        "a call of echo, beside reading and numbering 20 lines",
+        "µs",
+    );
     Ok(())
 }
 
@@ -58,7 +75,10 @@ async fn calls(host: &Host, tool: &str, arguments: &Value) -> anyhow::Result<f64
     Ok(began.elapsed().as_secs_f64() * 1e6 / f64::from(calls))
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is what the tool is measured by")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is what the tool is measured by"
+)]
 async fn plain(path: &Path) -> anyhow::Result<f64> {
     let (mut reads, began) = (0_u32, Instant::now());
     while began.elapsed() < ROUND {
@@ -73,10 +93,20 @@ async fn plain(path: &Path) -> anyhow::Result<f64> {
     Ok(began.elapsed().as_secs_f64() * 1e6 / f64::from(reads))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the file that is read has to be made")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the file that is read has to be made"
+)]
 fn make_file(path: &Path, lines: usize, bytes: usize) -> anyhow::Result<()> {
     let line = |place: usize| {
-        format!("{:<width$}\n", format!("let value_{place} = compute({place});"), width = bytes - 1)
+        format!(
+            "{:<width$}\n",
+            format!("let value_{place} = compute({place});"),
+            width = bytes - 1
+        )
     };
-    Ok(std::fs::write(path, (0..lines).map(line).collect::<String>())?)
+    Ok(std::fs::write(
+        path,
+        (0..lines).map(line).collect::<String>(),
+    )?)
 }

@@ -36,7 +36,10 @@ pub(crate) async fn run(path: Option<&Path>) -> anyhow::Result<()> {
         }
     };
     let workspace = Arc::new(Workspace::open(root)?);
-    let host = Host::builder().source(native_source(NativeParts::on(workspace))?).build().await?;
+    let host = Host::builder()
+        .source(native_source(NativeParts::on(workspace))?)
+        .build()
+        .await?;
     for search in searches() {
         let pairs = Pairs::take(ROUNDS, || ours(&host, &search), || ripgrep(root, &search)).await?;
         pairs.tell(search.name, "searches/s");
@@ -81,7 +84,14 @@ fn searches() -> [Search; 6] {
             name: "glob, newest first",
             tool: "glob",
             arguments: json!({ "pattern": "**/*.rs" }),
-            rg: &["--no-require-git", "--files", "--sortr=modified", "-g", "**/*.rs", "."],
+            rg: &[
+                "--no-require-git",
+                "--files",
+                "--sortr=modified",
+                "-g",
+                "**/*.rs",
+                ".",
+            ],
         },
     ]
 }
@@ -90,24 +100,43 @@ async fn ours(host: &Host, search: &Search) -> anyhow::Result<f64> {
     let session = host.default_session(&Principal::agent("bench"));
     let began = Instant::now();
     let input = ModelInput::value(search.arguments.clone());
-    let answer = host.call(CallRequest::new(session, search.tool, input)).await;
+    let answer = host
+        .call(CallRequest::new(session, search.tool, input))
+        .await;
     let took = began.elapsed().as_secs_f64();
-    anyhow::ensure!(answer.result().outcome.is_success(), "{:?}", answer.result().error);
+    anyhow::ensure!(
+        answer.result().outcome.is_success(),
+        "{:?}",
+        answer.result().error
+    );
     Ok(1.0 / took)
 }
 
 async fn ripgrep(root: &Path, search: &Search) -> anyhow::Result<f64> {
     let began = Instant::now();
     let mut rg = command(Path::new("rg"));
-    let output = rg.args(search.rg).current_dir(root).stdin(Stdio::null()).output().context(INSTALL)?;
+    let output = rg
+        .args(search.rg)
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .output()
+        .context(INSTALL)?;
     let took = began.elapsed().as_secs_f64();
     // 1 means that nothing was found, which a tree of the caller's may well say.
-    anyhow::ensure!(matches!(output.status.code(), Some(0 | 1)), "rg {:?}: {}", search.rg, output.status);
+    anyhow::ensure!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "rg {:?}: {}",
+        search.rg,
+        output.status
+    );
     Ok(1.0 / took)
 }
 
 /// Five thousand files in a few hundred directories, 60 MB of what looks like code.
-#[expect(clippy::disallowed_methods, reason = "the tree that is searched has to be made")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tree that is searched has to be made"
+)]
 fn make_tree(root: &Path) -> anyhow::Result<()> {
     std::fs::write(root.join(".gitignore"), "*.log\n/build\n")?;
     for place in 0..5_000_u32 {
@@ -120,7 +149,9 @@ fn make_tree(root: &Path) -> anyhow::Result<()> {
                 "    let value_{n} = compute_{line}(input, {n}); // the result of step {line}\n"
             ));
             if line % 12 == 0 {
-                text.push_str(&format!("fn step_{n}(input: &Input) -> Result<Output, Error> {{\n"));
+                text.push_str(&format!(
+                    "fn step_{n}(input: &Input) -> Result<Output, Error> {{\n"
+                ));
             }
         }
         if place % 1_000 == 17 {

@@ -13,7 +13,10 @@ const ROUND: Duration = Duration::from_millis(1_500);
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let floor = Served::start(&["--serve-floor"])?;
-    let (echo, call) = (clients::post("/echo", BODY), clients::post("/tools/echo/call", BODY));
+    let (echo, call) = (
+        clients::post("/echo", BODY),
+        clients::post("/tools/echo/call", BODY),
+    );
     for tools in [10, 1_000, 10_000] {
         let folder = tempfile::tempdir()?;
         let began = Instant::now();
@@ -27,11 +30,18 @@ pub(crate) async fn run() -> anyhow::Result<()> {
                 || clients::load(&floor.address, &echo, clients_count, ROUND),
             )
             .await?;
-            pairs.tell(&format!("{tools} tools, {clients_count} clients"), "calls/s");
+            pairs.tell(
+                &format!("{tools} tools, {clients_count} clients"),
+                "calls/s",
+            );
         }
         let mut client = Client::connect(&ours.address).await?;
         let (list, list_size) = timed(&mut client, &clients::get("/tools?format=openai")).await?;
-        let (found, _) = timed(&mut client, &clients::get("/tools?query=variant+7&limit=10")).await?;
+        let (found, _) = timed(
+            &mut client,
+            &clients::get("/tools?query=variant+7&limit=10"),
+        )
+        .await?;
         println!(
             "{tools} tools: ready in {:.0} ms, {} MB resident, whole list {:.2} ms ({} KB), search {:.2} ms",
             started.as_secs_f64() * 1_000.0,

@@ -61,10 +61,15 @@ struct Answer {
 pub(crate) async fn run() -> anyhow::Result<()> {
     let served = Served::start(&["--serve-grpc"])?;
     let host = host(&served.address).await?;
-    let channel = Endpoint::from_shared(format!("http://{}", served.address))?.connect().await?;
+    let channel = Endpoint::from_shared(format!("http://{}", served.address))?
+        .connect()
+        .await?;
     for callers in [1, 16] {
         let pairs = Pairs::take(7, || calls(&host, callers), || bare(&channel, callers)).await?;
-        pairs.tell(&format!("gRPC calls from {callers} callers through a host"), "calls/s");
+        pairs.tell(
+            &format!("gRPC calls from {callers} callers through a host"),
+            "calls/s",
+        );
     }
     Ok(())
 }
@@ -79,10 +84,19 @@ async fn host(endpoint: &str) -> anyhow::Result<Host> {
     };
     let source = GrpcModule::service(&module, endpoint, GrpcSettings::default())?;
     let limits = Limits {
-        scheduler: SchedulerLimits { concurrency: 256, session_concurrency: 256, queue: 1024 },
+        scheduler: SchedulerLimits {
+            concurrency: 256,
+            session_concurrency: 256,
+            queue: 1024,
+        },
         ..Limits::default()
     };
-    Ok(Host::builder().limits(limits).policy(Policy::in_mode(Mode::Bypass)).source(source).build().await?)
+    Ok(Host::builder()
+        .limits(limits)
+        .policy(Policy::in_mode(Mode::Bypass))
+        .source(source)
+        .build()
+        .await?)
 }
 
 /// Each caller is an agent with a session of its own: tools of unknown effect run alone in theirs.
@@ -97,8 +111,14 @@ async fn calls(host: &Host, callers: usize) -> anyhow::Result<f64> {
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {
                 let input = ModelInput::value(arguments.clone());
-                let answer = host.call(CallRequest::new(Arc::clone(&session), "echo", input)).await;
-                anyhow::ensure!(answer.result().structured_content.is_some(), "{:?}", answer.result().error);
+                let answer = host
+                    .call(CallRequest::new(Arc::clone(&session), "echo", input))
+                    .await;
+                anyhow::ensure!(
+                    answer.result().structured_content.is_some(),
+                    "{:?}",
+                    answer.result().error
+                );
                 calls += 1;
             }
             Ok(calls)
@@ -123,7 +143,10 @@ async fn bare(channel: &Channel, callers: usize) -> anyhow::Result<f64> {
                 };
                 let path = PathAndQuery::from_static("/amplifier.module.ToolService/Execute");
                 let codec = ProstCodec::<Question, Answer>::default();
-                let answer = client.unary(tonic::Request::new(question), path, codec).await?.into_inner();
+                let answer = client
+                    .unary(tonic::Request::new(question), path, codec)
+                    .await?
+                    .into_inner();
                 let output: serde_json::Value = serde_json::from_slice(&answer.output)?;
                 anyhow::ensure!(answer.success && output.is_object(), "{output}");
                 calls += 1;
@@ -149,10 +172,14 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
 async fn answer(request: Request<Incoming>) -> Result<Response<tonic::body::Body>, Infallible> {
     let response = match request.uri().path().rsplit('/').next() {
         Some("GetSpec") => {
-            Serving::new(ProstCodec::<Spec, Empty>::default()).unary(Describing, request).await
+            Serving::new(ProstCodec::<Spec, Empty>::default())
+                .unary(Describing, request)
+                .await
         }
         Some("Execute") => {
-            Serving::new(ProstCodec::<Answer, Question>::default()).unary(Echoing, request).await
+            Serving::new(ProstCodec::<Answer, Question>::default())
+                .unary(Echoing, request)
+                .await
         }
         _ => Status::unimplemented("no such method").into_http(),
     };
@@ -171,7 +198,9 @@ impl Service<tonic::Request<Empty>> for Describing {
     }
 
     fn call(&mut self, _: tonic::Request<Empty>) -> Self::Future {
-        ready(Ok(tonic::Response::new(Spec { name: "echo".to_owned() })))
+        ready(Ok(tonic::Response::new(Spec {
+            name: "echo".to_owned(),
+        })))
     }
 }
 
@@ -187,6 +216,9 @@ impl Service<tonic::Request<Question>> for Echoing {
     }
 
     fn call(&mut self, request: tonic::Request<Question>) -> Self::Future {
-        ready(Ok(tonic::Response::new(Answer { success: true, output: request.into_inner().input })))
+        ready(Ok(tonic::Response::new(Answer {
+            success: true,
+            output: request.into_inner().input,
+        })))
     }
 }

@@ -25,8 +25,14 @@ struct Nothing {}
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let open =
-        |name: &str| SqliteJournal::open(&folder.path().join(name), JournalOptions { max_bytes: 64 << 30 });
+    let open = |name: &str| {
+        SqliteJournal::open(
+            &folder.path().join(name),
+            JournalOptions {
+                max_bytes: 64 << 30,
+            },
+        )
+    };
     let bare: Arc<dyn Journal> = Arc::new(open("bare.db")?);
     let host = host(Arc::new(open("host.db")?)).await?;
     let reads = Pairs::take(
@@ -36,8 +42,12 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     )
     .await?;
     reads.tell("in-process reads from 64 callers", "calls/s");
-    let writes =
-        Pairs::take(5, || calls(&host, "store", json!({})), || appends(&bare, Strength::Synced, 2)).await?;
+    let writes = Pairs::take(
+        5,
+        || calls(&host, "store", json!({})),
+        || appends(&bare, Strength::Synced, 2),
+    )
+    .await?;
     writes.tell("in-process synced writes from 64 callers", "calls/s");
     Ok(())
 }
@@ -48,11 +58,18 @@ async fn host(journal: Arc<dyn Journal>) -> anyhow::Result<Host> {
         .class(EffectClass::Write)
         .run(|_: Nothing, _| async { Ok::<_, ToolFailure>("stored") });
     let limits = Limits {
-        scheduler: SchedulerLimits { concurrency: 256, session_concurrency: 256, queue: 1024 },
+        scheduler: SchedulerLimits {
+            concurrency: 256,
+            session_concurrency: 256,
+            queue: 1024,
+        },
         ..Limits::default()
     };
     let policy = Policy::in_mode(Mode::Bypass);
-    let builder = Host::builder().journal(journal).limits(limits).policy(policy);
+    let builder = Host::builder()
+        .journal(journal)
+        .limits(limits)
+        .policy(policy);
     Ok(builder.source(echoes(1)).tool(store).build().await?)
 }
 
@@ -61,14 +78,24 @@ async fn calls(host: &Host, tool: &str, arguments: serde_json::Value) -> anyhow:
     let session = host.default_session(&Principal::agent("bench"));
     let mut tasks = Vec::new();
     for _ in 0..CALLERS {
-        let (host, session, tool, arguments) =
-            (host.clone(), Arc::clone(&session), tool.to_owned(), arguments.clone());
+        let (host, session, tool, arguments) = (
+            host.clone(),
+            Arc::clone(&session),
+            tool.to_owned(),
+            arguments.clone(),
+        );
         tasks.push(tokio::spawn(async move {
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {
                 let input = ModelInput::value(arguments.clone());
-                let answer = host.call(CallRequest::new(Arc::clone(&session), tool.as_str(), input)).await;
-                anyhow::ensure!(answer.result().outcome.is_success(), "{:?}", answer.result().error);
+                let answer = host
+                    .call(CallRequest::new(Arc::clone(&session), tool.as_str(), input))
+                    .await;
+                anyhow::ensure!(
+                    answer.result().outcome.is_success(),
+                    "{:?}",
+                    answer.result().error
+                );
                 calls += 1;
             }
             Ok(calls)

@@ -26,10 +26,20 @@ const PIECE: usize = 1_000;
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let (with, without) = (open(&folder.path().join("with.db"))?, open(&folder.path().join("without.db"))?);
-    let pairs =
-        Pairs::take(7, || fill(&with, ROUND, Looks::For), || fill(&without, ROUND, Looks::Nothing)).await?;
-    pairs.tell("appends that can be looked for, beside such that cannot", "records/s");
+    let (with, without) = (
+        open(&folder.path().join("with.db"))?,
+        open(&folder.path().join("without.db"))?,
+    );
+    let pairs = Pairs::take(
+        7,
+        || fill(&with, ROUND, Looks::For),
+        || fill(&without, ROUND, Looks::Nothing),
+    )
+    .await?;
+    pairs.tell(
+        "appends that can be looked for, beside such that cannot",
+        "records/s",
+    );
     let path = folder.path().join("million.db");
     let journal = Arc::new(open(&path)?);
     let rate = fill(&journal, RECORDS, Looks::For).await?;
@@ -47,7 +57,12 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 }
 
 fn open(path: &Path) -> anyhow::Result<SqliteJournal> {
-    Ok(SqliteJournal::open(path, JournalOptions { max_bytes: 64 << 30 })?)
+    Ok(SqliteJournal::open(
+        path,
+        JournalOptions {
+            max_bytes: 64 << 30,
+        },
+    )?)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -60,10 +75,14 @@ async fn fill(journal: &SqliteJournal, count: usize, looks: Looks) -> anyhow::Re
     let began = Instant::now();
     let mut number = 0;
     while number < count {
-        let records: Vec<Record> = (number..count.min(number + TOGETHER)).map(|n| record(n, looks)).collect();
+        let records: Vec<Record> = (number..count.min(number + TOGETHER))
+            .map(|n| record(n, looks))
+            .collect();
         number += records.len();
-        let appends: Vec<_> =
-            records.into_iter().map(|record| journal.append(record, Strength::Committed)).collect();
+        let appends: Vec<_> = records
+            .into_iter()
+            .map(|record| journal.append(record, Strength::Committed))
+            .collect();
         for append in appends {
             append.await?;
         }
@@ -73,16 +92,25 @@ async fn fill(journal: &SqliteJournal, count: usize, looks: Looks) -> anyhow::Re
 
 /// The end of a read, about as long as they are. One tool in a thousand calls is a rare one.
 fn record(number: usize, looks: Looks) -> Record {
-    let tool =
-        if number % 1_000 == 7 { "bench.rare".to_owned() } else { format!("bench.tool_{}", number % TOOLS) };
+    let tool = if number % 1_000 == 7 {
+        "bench.rare".to_owned()
+    } else {
+        format!("bench.tool_{}", number % TOOLS)
+    };
     let (principal, text) = (format!("agent-{}", number % 3), "x".repeat(700));
     let body = format!(
         r#"{{"call":{{"tool":"{tool}","arguments":{{"path":"file-{number}.txt"}},"principal":"{principal}","role":"agent","face":"http"}},"tool_id":"{tool}","result":{{"outcome":"succeeded","content":[{{"type":"text","text":"{text}"}}]}}}}"#
     );
-    let facets = Facets { tool, principal, outcome: Some(Outcome::Succeeded), correlation: None };
+    let facets = Facets {
+        tool,
+        principal,
+        outcome: Some(Outcome::Succeeded),
+        correlation: None,
+    };
     Record {
         kind: RecordKind::Ended,
-        at: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::try_from(number).unwrap_or_default()),
+        at: Timestamp::UNIX_EPOCH
+            + SignedDuration::from_secs(i64::try_from(number).unwrap_or_default()),
         invocation_id: Some(InvocationId::new()),
         session_id: Some(SessionId::new(format!("session-{}", number % 20))),
         request: None,
@@ -93,15 +121,36 @@ fn record(number: usize, looks: Looks) -> Record {
 
 async fn find(journal: &SqliteJournal) -> anyhow::Result<()> {
     let newest = Query::newest(50);
-    let tool = |name: &str| Query { tool: Some(ToolPattern::new(name)), ..newest.clone() };
+    let tool = |name: &str| Query {
+        tool: Some(ToolPattern::new(name)),
+        ..newest.clone()
+    };
     let queries = [
         ("one tool", tool("bench.tool_7")),
         ("a rare tool", tool("bench.rare")),
         ("a tool by its name", tool("tool_7")),
         ("a pattern of tools", tool("bench.tool_1*")),
-        ("one tool and caller", Query { principal: Some("agent-1".into()), ..tool("bench.tool_7") }),
-        ("one session", Query { session: Some(SessionId::new("session-3")), ..newest.clone() }),
-        ("an outcome that never was", Query { outcome: Some(Outcome::Denied), ..newest }),
+        (
+            "one tool and caller",
+            Query {
+                principal: Some("agent-1".into()),
+                ..tool("bench.tool_7")
+            },
+        ),
+        (
+            "one session",
+            Query {
+                session: Some(SessionId::new("session-3")),
+                ..newest.clone()
+            },
+        ),
+        (
+            "an outcome that never was",
+            Query {
+                outcome: Some(Outcome::Denied),
+                ..newest
+            },
+        ),
     ];
     for (name, query) in queries {
         let mut times = Vec::new();
@@ -112,7 +161,10 @@ async fn find(journal: &SqliteJournal) -> anyhow::Result<()> {
             times.push(began.elapsed().as_secs_f64() * 1_000.0);
         }
         let worst = times.iter().copied().fold(0.0, f64::max);
-        println!("last 50 calls of {name}: {count} in {:.2} ms (worst {worst:.2} ms)", median(&times));
+        println!(
+            "last 50 calls of {name}: {count} in {:.2} ms (worst {worst:.2} ms)",
+            median(&times)
+        );
     }
     Ok(())
 }
@@ -162,7 +214,10 @@ async fn prune(journal: &Arc<SqliteJournal>) -> anyhow::Result<()> {
 }
 
 /// Median and worst of appends one after the other, in milliseconds, until something is done.
-async fn waits(journal: &SqliteJournal, until: impl Future<Output = ()>) -> anyhow::Result<(f64, f64)> {
+async fn waits(
+    journal: &SqliteJournal,
+    until: impl Future<Output = ()>,
+) -> anyhow::Result<(f64, f64)> {
     let mut times = Vec::new();
     tokio::pin!(until);
     loop {
@@ -170,7 +225,9 @@ async fn waits(journal: &SqliteJournal, until: impl Future<Output = ()>) -> anyh
         let append = journal.append(record(0, Looks::For), Strength::Committed);
         append.await?;
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
-        let is_done = futures_util::future::poll_immediate(&mut until).await.is_some();
+        let is_done = futures_util::future::poll_immediate(&mut until)
+            .await
+            .is_some();
         if is_done {
             return Ok((median(&times), times.iter().copied().fold(0.0, f64::max)));
         }

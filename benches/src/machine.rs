@@ -1,5 +1,8 @@
 //! What the kernel says of this process: processor time, and what it has made on the machine.
-#![expect(clippy::disallowed_methods, reason = "the kernel's own figures are files")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the kernel's own figures are files"
+)]
 
 use std::{
     collections::HashMap,
@@ -28,8 +31,12 @@ impl CpuTime {
         let own = clock_gettime(ClockId::ProcessCPUTime);
         let stat = std::fs::read_to_string("/proc/self/stat")?;
         let (_, after_name) = stat.rsplit_once(')').context("a name in /proc/self/stat")?;
-        let waited_for: Vec<u64> =
-            after_name.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse().ok()).collect();
+        let waited_for: Vec<u64> = after_name
+            .split_whitespace()
+            .skip(13)
+            .take(2)
+            .filter_map(|ticks| ticks.parse().ok())
+            .collect();
         let ticks: u64 = waited_for.iter().sum();
         Ok(Self {
             own: own.tv_sec as f64 * 1e3 + own.tv_nsec as f64 / 1e6,
@@ -38,7 +45,10 @@ impl CpuTime {
     }
 
     pub(crate) fn since(self, earlier: Self) -> Self {
-        Self { own: self.own - earlier.own, children: self.children - earlier.children }
+        Self {
+            own: self.own - earlier.own,
+            children: self.children - earlier.children,
+        }
     }
 }
 
@@ -98,7 +108,9 @@ impl Belongings {
     pub(crate) fn count(mark: &str) -> anyhow::Result<Self> {
         Ok(Self {
             processes: processes(mark)?,
-            mounts: std::fs::read_to_string("/proc/self/mountinfo")?.lines().count(),
+            mounts: std::fs::read_to_string("/proc/self/mountinfo")?
+                .lines()
+                .count(),
             cgroups: named_after_this_host(Path::new("/sys/fs/cgroup"), Depth::Beneath),
             folders: named_after_this_host(Path::new("/tmp"), Depth::Itself),
             // Without the one that reads them.
@@ -113,12 +125,18 @@ fn processes(mark: &str) -> anyhow::Result<usize> {
     let (mut parents, mut marked) = (HashMap::new(), Vec::new());
     for entry in std::fs::read_dir("/proc")? {
         let path = entry?.path();
-        let Some(pid) = path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()) else {
+        let Some(pid) = path
+            .file_name()
+            .and_then(|name| name.to_str()?.parse::<u32>().ok())
+        else {
             continue;
         };
-        let Ok(stat) = std::fs::read_to_string(path.join("stat")) else { continue };
-        let parent =
-            stat.rsplit_once(')').and_then(|(_, after)| after.split_whitespace().nth(1)?.parse().ok());
+        let Ok(stat) = std::fs::read_to_string(path.join("stat")) else {
+            continue;
+        };
+        let parent = stat
+            .rsplit_once(')')
+            .and_then(|(_, after)| after.split_whitespace().nth(1)?.parse().ok());
         parents.insert(pid, parent.unwrap_or(0_u32));
         let command_line = std::fs::read(path.join("cmdline")).unwrap_or_default();
         if String::from_utf8_lossy(&command_line).contains(mark) {
@@ -127,10 +145,15 @@ fn processes(mark: &str) -> anyhow::Result<usize> {
     }
     let own = std::process::id();
     let descends = |pid: &u32| {
-        std::iter::successors(parents.get(pid).copied(), |parent| parents.get(parent).copied())
-            .any(|ancestor| ancestor == own)
+        std::iter::successors(parents.get(pid).copied(), |parent| {
+            parents.get(parent).copied()
+        })
+        .any(|ancestor| ancestor == own)
     };
-    Ok(parents.keys().filter(|pid| descends(pid) || marked.contains(pid)).count())
+    Ok(parents
+        .keys()
+        .filter(|pid| descends(pid) || marked.contains(pid))
+        .count())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,7 +172,8 @@ fn named_after_this_host(folder: &Path, depth: Depth) -> usize {
         }
         let name = entry.file_name();
         found += usize::from(
-            name.to_string_lossy().starts_with("toolpost-") && name.to_string_lossy().contains(&own),
+            name.to_string_lossy().starts_with("toolpost-")
+                && name.to_string_lossy().contains(&own),
         );
         if depth == Depth::Beneath {
             found += named_after_this_host(&entry.path(), depth);

@@ -79,10 +79,19 @@ fn main() -> anyhow::Result<()> {
     {
         return children::serve(role, rest);
     }
-    let chosen: Vec<&str> =
-        if words.is_empty() { ALL.to_vec() } else { words.iter().map(String::as_str).collect() };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    println!("{} cores, {}", std::thread::available_parallelism()?, load());
+    let chosen: Vec<&str> = if words.is_empty() {
+        ALL.to_vec()
+    } else {
+        words.iter().map(String::as_str).collect()
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    println!(
+        "{} cores, {}",
+        std::thread::available_parallelism()?,
+        load()
+    );
     if let ["a2e-soak", rest @ ..] = chosen.as_slice() {
         return runtime.block_on(a2e::soak(rest));
     }
@@ -120,7 +129,8 @@ fn main() -> anyhow::Result<()> {
             other if other.starts_with("grep=") => {
                 runtime.block_on(grep::run(Some(other.trim_start_matches("grep=").as_ref())))?;
             }
-            other if other.starts_with("mcp-") && runtime.block_on(mcp::run_part(&other[4..]))? => {}
+            other
+                if other.starts_with("mcp-") && runtime.block_on(mcp::run_part(&other[4..]))? => {}
             other if runtime.block_on(a2e::run_part(other.trim_start_matches("a2e-")))? => {}
             other => bail!("`{other}` is not a benchmark\n{HELP}"),
         }
@@ -128,8 +138,14 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the machine's load belongs to the conditions")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the machine's load belongs to the conditions"
+)]
 fn load() -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    format!("load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "))
+    format!(
+        "load {}",
+        load.split(' ').take(3).collect::<Vec<_>>().join(" ")
+    )
 }

@@ -20,15 +20,26 @@ pub(crate) async fn host(folder: &Path) -> anyhow::Result<Host> {
         program.display()
     );
     let launcher = Launcher::new(program);
-    println!("sandbox: tier {:?}; control groups: {}", launcher.tier(), launcher.self_test().cgroups);
+    println!(
+        "sandbox: tier {:?}; control groups: {}",
+        launcher.tier(),
+        launcher.self_test().cgroups
+    );
     let environment = ChildEnvironment::new(&HostEnvironment::default(), &[], &[folder.to_owned()]);
     let parts = NativeParts {
         launcher: Some(launcher),
-        children: ChildSettings { environment, ..ChildSettings::default() },
+        children: ChildSettings {
+            environment,
+            ..ChildSettings::default()
+        },
         ..NativeParts::on(workspace)
     };
     let policy = Policy::in_mode(Mode::Bypass);
-    Ok(Host::builder().policy(policy).source(native_source(parts)?).build().await?)
+    Ok(Host::builder()
+        .policy(policy)
+        .source(native_source(parts)?)
+        .build()
+        .await?)
 }
 
 /// A call that succeeds.
@@ -42,6 +53,10 @@ pub(crate) async fn call(
     let answer = host.call(request).await;
     let result = answer.result();
     anyhow::ensure!(result.outcome.is_success(), "{:?}", result.error);
-    anyhow::ensure!(result.exit_code.unwrap_or(0) == 0, "{tool}: {:?}", result.content);
+    anyhow::ensure!(
+        result.exit_code.unwrap_or(0) == 0,
+        "{tool}: {:?}",
+        result.content
+    );
     Ok(())
 }

@@ -26,19 +26,36 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         let lines = stream(carrier, EVENTS);
         let bytes: usize = lines.iter().map(String::len).sum();
         println!("{name}: {EVENTS} events, {:.1} MB", bytes as f64 / 1e6);
-        let pairs = Pairs::take(ROUNDS, || merged(&lines, Ended::AreTaken), || parsed(&lines)).await?;
-        pairs.tell(&format!("{name}, merged and taken, beside reading them to values"), "events/s");
         let pairs = Pairs::take(
             ROUNDS,
-            || async { Ok(merged(&lines, Ended::AreTaken).await? * bytes as f64 / EVENTS as f64 / 1e6) },
+            || merged(&lines, Ended::AreTaken),
+            || parsed(&lines),
+        )
+        .await?;
+        pairs.tell(
+            &format!("{name}, merged and taken, beside reading them to values"),
+            "events/s",
+        );
+        let pairs = Pairs::take(
+            ROUNDS,
+            || async {
+                Ok(merged(&lines, Ended::AreTaken).await? * bytes as f64 / EVENTS as f64 / 1e6)
+            },
             || async { Ok(parsed(&lines).await? * bytes as f64 / EVENTS as f64 / 1e6) },
         )
         .await?;
         pairs.tell(&format!("{name}, the same"), "MB/s");
-        let pairs = Pairs::take(ROUNDS, || merged(&lines, Ended::AreKept), || parsed(&lines)).await?;
-        pairs.tell(&format!("{name}, merged and kept, beside reading them to values"), "events/s");
+        let pairs =
+            Pairs::take(ROUNDS, || merged(&lines, Ended::AreKept), || parsed(&lines)).await?;
+        pairs.tell(
+            &format!("{name}, merged and kept, beside reading them to values"),
+            "events/s",
+        );
         let pairs = Pairs::take(ROUNDS, || bridged(&lines), || parsed(&lines)).await?;
-        pairs.tell(&format!("{name}, sent on as canonical parts, beside reading them to values"), "events/s");
+        pairs.tell(
+            &format!("{name}, sent on as canonical parts, beside reading them to values"),
+            "events/s",
+        );
     }
     memory()?;
     growth();
@@ -91,7 +108,8 @@ fn begin(carrier: Carrier, number: usize, lines: &mut Vec<String>) {
     let input = json!({ "pattern": format!("fn run_{number}"), "path": "crates/toolpost/src", "max": 200, "hidden": false });
     if let Carrier::Pieces = carrier {
         lines.push(
-            json!({ "type": "tool-input-start", "toolCallId": id(number), "toolName": "grep" }).to_string(),
+            json!({ "type": "tool-input-start", "toolCallId": id(number), "toolName": "grep" })
+                .to_string(),
         );
         let text = input.to_string();
         for piece in text.as_bytes().chunks(12) {
@@ -128,8 +146,14 @@ fn carried(carrier: Carrier, number: usize, event: &Value) -> String {
 async fn merged(lines: &[String], ended: Ended) -> anyhow::Result<f64> {
     let began = Instant::now();
     // More calls than a stream may have otherwise, so that all of them count.
-    let bounds = Bounds { calls_per_stream: EVENTS, ..Bounds::default() };
-    let mut receiver = Receiver::new(ReceiverOptions { bounds, ..ReceiverOptions::default() });
+    let bounds = Bounds {
+        calls_per_stream: EVENTS,
+        ..Bounds::default()
+    };
+    let mut receiver = Receiver::new(ReceiverOptions {
+        bounds,
+        ..ReceiverOptions::default()
+    });
     for line in lines {
         black_box(receiver.receive(line)?);
         if ended == Ended::AreTaken {
@@ -147,7 +171,9 @@ async fn bridged(lines: &[String]) -> anyhow::Result<f64> {
     for line in lines {
         out.clear();
         let mut written = Ok(());
-        bridge.receive(line, |part| written = serde_json::to_writer(&mut out, &part))?;
+        bridge.receive(line, |part| {
+            written = serde_json::to_writer(&mut out, &part);
+        })?;
         written?;
         black_box(&out);
     }
@@ -174,7 +200,8 @@ fn memory() -> anyhow::Result<()> {
             );
             // A call ends when many others have begun.
             let ended = number.checked_sub(OPEN);
-            let end = ended.map(|number| format!(r#""{number:x}","type":"tool-result","output":"none""#));
+            let end =
+                ended.map(|number| format!(r#""{number:x}","type":"tool-result","output":"none""#));
             for event in [Some(call), end].into_iter().flatten() {
                 line.clear();
                 write!(line, r#"{{"toolCallId":{event}}}"#)?;

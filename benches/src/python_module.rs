@@ -14,8 +14,8 @@ use toolpost_core::{CallRequest, Host, Policy, Session};
 use toolpost_model::{Mode, ModelInput, Principal};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    BridgedModule, ChildSettings, CoreChoice, PythonModules, PythonPackage, PythonParts, PythonSettings,
-    Workspace,
+    BridgedModule, ChildSettings, CoreChoice, PythonModules, PythonPackage, PythonParts,
+    PythonSettings, Workspace,
 };
 
 use crate::rounds::{Pairs, median};
@@ -69,18 +69,30 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let peers = PathBuf::from("target/peers/bin/python");
     let mut kinds = vec![("the stand-in", CoreChoice::StandIn, None)];
     match peers.exists() {
-        true => kinds.push(("amplifier-core", CoreChoice::Real, Some(std::path::absolute(peers)?))),
+        true => kinds.push((
+            "amplifier-core",
+            CoreChoice::Real,
+            Some(std::path::absolute(peers)?),
+        )),
         false => println!("amplifier-core is not installed in `target/peers`, so it is left out"),
     }
     for (name, core, python) in kinds {
-        let set = Set { folder: folder.path().canonicalize()?, module: module.clone(), core, python };
+        let set = Set {
+            folder: folder.path().canonicalize()?,
+            module: module.clone(),
+            core,
+            python,
+        };
         set.starts(name).await?;
         set.calls(name).await?;
     }
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "the module that is measured is made here")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the module that is measured is made here"
+)]
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(path.parent().context("a folder")?)?;
     Ok(std::fs::write(path, text)?)
@@ -102,12 +114,18 @@ impl Set {
             config: Map::new(),
             place: "bench".to_owned(),
         };
-        let package = PythonPackage::Folder { root: self.module.clone() };
+        let package = PythonPackage::Folder {
+            root: self.module.clone(),
+        };
         let (core, python) = (self.core, self.python.clone());
         let modules = PythonModules::start(PythonParts {
             name: "bench".to_owned(),
             modules: vec![BridgedModule { planned, package }],
-            settings: PythonSettings { core, python, ..PythonSettings::default() },
+            settings: PythonSettings {
+                core,
+                python,
+                ..PythonSettings::default()
+            },
             workspace: Arc::new(Workspace::open(&self.folder)?),
             launcher: launcher()?,
             children: ChildSettings::default(),
@@ -127,18 +145,26 @@ impl Set {
             took.push(began.elapsed().as_secs_f64() * 1e3);
             drop(modules);
         }
-        println!("a Python module with {name}, from nothing to its tools: {:.0} ms", median(&took));
+        println!(
+            "a Python module with {name}, from nothing to its tools: {:.0} ms",
+            median(&took)
+        );
         Ok(())
     }
 
     async fn calls(&self, name: &str) -> anyhow::Result<()> {
         let modules = self.start().await?;
-        let host =
-            Host::builder().policy(Policy::in_mode(Mode::Bypass)).source(modules.source()).build().await?;
+        let host = Host::builder()
+            .policy(Policy::in_mode(Mode::Bypass))
+            .source(modules.source())
+            .build()
+            .await?;
         let session = host.default_session(&Principal::agent("bench"));
         let pairs = Pairs::take(5, || outside(&host, &session), || inside(&host, &session)).await?;
         pairs.tell(
-            &format!("a call of a Python module with {name}, beside the same call inside of Python"),
+            &format!(
+                "a call of a Python module with {name}, beside the same call inside of Python"
+            ),
             "µs",
         );
         Ok(())
@@ -155,12 +181,22 @@ fn launcher() -> anyhow::Result<Launcher> {
     Ok(Launcher::new(program))
 }
 
-async fn call(host: &Host, session: &Arc<Session>, tool: &str, arguments: Value) -> anyhow::Result<Value> {
+async fn call(
+    host: &Host,
+    session: &Arc<Session>,
+    tool: &str,
+    arguments: Value,
+) -> anyhow::Result<Value> {
     let input = ModelInput::value(arguments);
-    let answer = host.call(CallRequest::new(Arc::clone(session), tool, input)).await;
+    let answer = host
+        .call(CallRequest::new(Arc::clone(session), tool, input))
+        .await;
     let result = answer.result();
     anyhow::ensure!(result.outcome.is_success(), "{:?}", result.error);
-    result.structured_content.clone().context("structured content")
+    result
+        .structured_content
+        .clone()
+        .context("structured content")
 }
 
 /// Microseconds of a call through the host.

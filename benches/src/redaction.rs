@@ -33,14 +33,22 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     for secrets in [0, 16, 100] {
         let began = Instant::now();
         let redactor: Arc<dyn Redactor> = Arc::new(known(secrets));
-        println!("{secrets} known values made ready in {:.1} ms", began.elapsed().as_secs_f64() * 1_000.0);
+        println!(
+            "{secrets} known values made ready in {:.1} ms",
+            began.elapsed().as_secs_f64() * 1_000.0
+        );
         let pairs = Pairs::take(ROUNDS, || streamed(&redactor, &text), || copied(&text)).await?;
         pairs.tell(
-            &format!("a stream searched for {secrets} known values and all shapes, beside copying it"),
+            &format!(
+                "a stream searched for {secrets} known values and all shapes, beside copying it"
+            ),
             "MB/s",
         );
     }
-    for (name, message) in [("a small call", "hello".to_owned()), ("a call with 32 KiB", text_of(32 << 10))] {
+    for (name, message) in [
+        ("a small call", "hello".to_owned()),
+        ("a call with 32 KiB", text_of(32 << 10)),
+    ] {
         let pairs = Pairs::take(
             ROUNDS,
             || calls(Record::Memory, known(16), &message),
@@ -54,7 +62,10 @@ pub(crate) async fn run() -> anyhow::Result<()> {
             || calls(Record::Memory, Blind, &message),
         )
         .await?;
-        pairs.tell(&format!("{name} with journal on disk and redaction, beside neither"), "calls/s");
+        pairs.tell(
+            &format!("{name} with journal on disk and redaction, beside neither"),
+            "calls/s",
+        );
     }
     Ok(())
 }
@@ -142,15 +153,27 @@ async fn calls(record: Record, redactor: impl Redactor, message: &str) -> anyhow
     let journal: Arc<dyn Journal> = match record {
         Record::Memory => Arc::new(MemoryJournal::default()),
         Record::Disk => {
-            let options = JournalOptions { max_bytes: 64 << 30 };
-            Arc::new(SqliteJournal::open(&folder.path().join("journal.db"), options)?)
+            let options = JournalOptions {
+                max_bytes: 64 << 30,
+            };
+            Arc::new(SqliteJournal::open(
+                &folder.path().join("journal.db"),
+                options,
+            )?)
         }
     };
     let limits = Limits {
-        scheduler: SchedulerLimits { concurrency: 256, session_concurrency: 256, queue: 1024 },
+        scheduler: SchedulerLimits {
+            concurrency: 256,
+            session_concurrency: 256,
+            queue: 1024,
+        },
         ..Limits::default()
     };
-    let builder = Host::builder().journal(journal).limits(limits).policy(Policy::in_mode(Mode::Bypass));
+    let builder = Host::builder()
+        .journal(journal)
+        .limits(limits)
+        .policy(Policy::in_mode(Mode::Bypass));
     let host = builder.redactor(redactor).source(echoes(1)).build().await?;
     let session = host.default_session(&Principal::agent("bench"));
     let began = Instant::now();
@@ -161,8 +184,14 @@ async fn calls(record: Record, redactor: impl Redactor, message: &str) -> anyhow
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {
                 let input = ModelInput::value(json!({ "message": message }));
-                let answer = host.call(CallRequest::new(Arc::clone(&session), "echo", input)).await;
-                anyhow::ensure!(answer.result().outcome.is_success(), "{:?}", answer.result().error);
+                let answer = host
+                    .call(CallRequest::new(Arc::clone(&session), "echo", input))
+                    .await;
+                anyhow::ensure!(
+                    answer.result().outcome.is_success(),
+                    "{:?}",
+                    answer.result().error
+                );
                 calls += 1;
             }
             Ok(calls)

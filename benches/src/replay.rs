@@ -42,7 +42,10 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         text.len() / 1_024,
         began.elapsed().as_secs_f64() * 1_000.0
     );
-    anyhow::ensure!(cassette.calls.len() == CALLS, "some calls were not recorded");
+    anyhow::ensure!(
+        cassette.calls.len() == CALLS,
+        "some calls were not recorded"
+    );
     let mut round = 0;
     let mut next = || {
         round += 1;
@@ -58,15 +61,21 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         },
     )
     .await?;
-    pairs.tell(&format!("{CALLS} calls replayed, beside their recording"), "ms");
+    pairs.tell(
+        &format!("{CALLS} calls replayed, beside their recording"),
+        "ms",
+    );
     Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the files that the tools read")]
 fn prepare(workspace: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(workspace)?;
-    let lines: String = (0..200).map(|line| format!("line {line} of a file that is read often\n")).collect();
-    (0..FILES).try_for_each(|file| std::fs::write(workspace.join(format!("file-{file}.txt")), &lines))
+    let lines: String = (0..200)
+        .map(|line| format!("line {line} of a file that is read often\n"))
+        .collect();
+    (0..FILES)
+        .try_for_each(|file| std::fs::write(workspace.join(format!("file-{file}.txt")), &lines))
 }
 
 /// One call after the other, as an agent makes them.
@@ -76,8 +85,14 @@ async fn call_all(host: &Host) -> anyhow::Result<Duration> {
     for n in 0..CALLS {
         let (tool, arguments) = nth(n);
         let input = ModelInput::value(arguments);
-        let answer = host.call(CallRequest::new(Arc::clone(&session), tool, input)).await;
-        anyhow::ensure!(answer.result().outcome.is_success(), "{tool}: {:?}", answer.result().error);
+        let answer = host
+            .call(CallRequest::new(Arc::clone(&session), tool, input))
+            .await;
+        anyhow::ensure!(
+            answer.result().outcome.is_success(),
+            "{tool}: {:?}",
+            answer.result().error
+        );
     }
     Ok(began.elapsed())
 }
@@ -86,7 +101,10 @@ fn nth(n: usize) -> (&'static str, Value) {
     let path = format!("file-{}.txt", n % FILES);
     match n % 3 {
         0 => ("echo", json!({ "message": format!("call {n}") })),
-        1 => ("read_file", json!({ "path": path, "offset": 1 + n % 100, "limit": 20 })),
+        1 => (
+            "read_file",
+            json!({ "path": path, "offset": 1 + n % 100, "limit": 20 }),
+        ),
         _ => ("glob", json!({ "pattern": path })),
     }
 }
@@ -101,15 +119,24 @@ async fn record(workspace: &Path, data: &Path) -> anyhow::Result<(f64, std::path
     let opened = open_host(&config, HostParts::default()).await?;
     let took = call_all(&opened.host).await?;
     opened.host.shutdown(Duration::from_secs(5)).await;
-    let journal = opened.data_dir.as_ref().map(|data_dir| data_dir.journal_path()).unwrap_or_default();
+    let journal = opened
+        .data_dir
+        .as_ref()
+        .map(|data_dir| data_dir.journal_path())
+        .unwrap_or_default();
     Ok((took.as_secs_f64() * 1_000.0, journal))
 }
 
 async fn replay(cassette: &Cassette) -> anyhow::Result<f64> {
-    let host = Host::builder().replay(cassette.clone(), ReplayOptions::default()).build().await?;
+    let host = Host::builder()
+        .replay(cassette.clone(), ReplayOptions::default())
+        .build()
+        .await?;
     let took = call_all(&host).await?;
     let report = host.replay_report();
-    let is_whole = report.as_ref().is_some_and(|report| report.left.is_empty() && report.refused == 0);
+    let is_whole = report
+        .as_ref()
+        .is_some_and(|report| report.left.is_empty() && report.refused == 0);
     anyhow::ensure!(is_whole, "{report:?}");
     Ok(took.as_secs_f64() * 1_000.0)
 }

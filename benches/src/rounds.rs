@@ -21,7 +21,10 @@ impl Pairs {
         A: Future<Output = anyhow::Result<f64>>,
         B: Future<Output = anyhow::Result<f64>>,
     {
-        let mut pairs = Self { ours: Vec::new(), floor: Vec::new() };
+        let mut pairs = Self {
+            ours: Vec::new(),
+            floor: Vec::new(),
+        };
         for round in 0..count {
             if round % 2 == 0 {
                 pairs.floor.push(floor().await?);
@@ -36,7 +39,12 @@ impl Pairs {
 
     /// `name: ours …, floor …, ratio … [lowest–highest]`.
     pub(crate) fn tell(&self, name: &str, unit: &str) {
-        let ratios: Vec<f64> = self.ours.iter().zip(&self.floor).map(|(ours, floor)| ours / floor).collect();
+        let ratios: Vec<f64> = self
+            .ours
+            .iter()
+            .zip(&self.floor)
+            .map(|(ours, floor)| ours / floor)
+            .collect();
         let (low, high) = spread(&ratios);
         println!(
             "{name}: {} {unit} against {} of the floor, ratio {:.2} [{low:.2}–{high:.2}]",
@@ -50,8 +58,12 @@ impl Pairs {
 impl Pairs {
     /// The first of each pair is the way without the hop, the second the way with it: how many times longer that takes.
     pub(crate) fn tell_hop(&self, name: &str) {
-        let times: Vec<f64> =
-            self.ours.iter().zip(&self.floor).map(|(direct, through)| direct / through).collect();
+        let times: Vec<f64> = self
+            .ours
+            .iter()
+            .zip(&self.floor)
+            .map(|(direct, through)| direct / through)
+            .collect();
         let (low, high) = spread(&times);
         println!(
             "{name}: {} calls/s through the host against {} asked directly, a call takes {:.2} times as long [{low:.2}–{high:.2}]",
@@ -63,7 +75,10 @@ impl Pairs {
 }
 
 /// Calls a second of tasks that count their own.
-pub(crate) async fn rate(began: Instant, tasks: Vec<JoinHandle<anyhow::Result<u64>>>) -> anyhow::Result<f64> {
+pub(crate) async fn rate(
+    began: Instant,
+    tasks: Vec<JoinHandle<anyhow::Result<u64>>>,
+) -> anyhow::Result<f64> {
     let mut calls = 0;
     for task in tasks {
         calls += task.await??;
@@ -80,11 +95,17 @@ pub(crate) fn median(figures: &[f64]) -> f64 {
 fn spread(figures: &[f64]) -> (f64, f64) {
     figures
         .iter()
-        .fold((f64::INFINITY, 0.0), |(low, high), &figure| (low.min(figure), f64::max(high, figure)))
+        .fold((f64::INFINITY, 0.0), |(low, high), &figure| {
+            (low.min(figure), f64::max(high, figure))
+        })
 }
 
 pub(crate) fn shown(figure: f64) -> String {
-    if figure >= 1_000.0 { format!("{:.1}k", figure / 1_000.0) } else { format!("{figure:.2}") }
+    if figure >= 1_000.0 {
+        format!("{:.1}k", figure / 1_000.0)
+    } else {
+        format!("{figure:.2}")
+    }
 }
 
 /// Figures of several contenders, taken in turn. The first is the one that is compared.
@@ -118,7 +139,11 @@ impl<const N: usize> Field<N> {
         let ours = &self.figures[0];
         let mut line = format!("{title}: {} {unit}", shown(median(ours)));
         for (name, theirs) in self.names.iter().zip(&self.figures).skip(1) {
-            let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+            let ratios: Vec<f64> = ours
+                .iter()
+                .zip(theirs)
+                .map(|(ours, theirs)| ours / theirs)
+                .collect();
             let (low, high) = spread(&ratios);
             let (theirs, ratio) = (shown(median(theirs)), median(&ratios));
             line += &format!("; {name} {theirs}, ratio {ratio:.2} [{low:.2}–{high:.2}]");

@@ -22,12 +22,19 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     for count in RULES {
         let began = Instant::now();
         let with = policy(count)?;
-        println!("{count} rules compiled in {:.1} ms", began.elapsed().as_secs_f64() * 1_000.0);
+        println!(
+            "{count} rules compiled in {:.1} ms",
+            began.elapsed().as_secs_f64() * 1_000.0
+        );
         for call in calls()? {
             // The first decision about a tool sorts the rules out for it.
             black_box(with.decide(&call.facts()));
-            let pairs = Pairs::take(ROUNDS, || time(&with, &call), || time(&without, &call)).await?;
-            pairs.tell(&format!("{} under {count} rules, beside none", call.name), "µs");
+            let pairs =
+                Pairs::take(ROUNDS, || time(&with, &call), || time(&without, &call)).await?;
+            pairs.tell(
+                &format!("{} under {count} rules, beside none", call.name),
+                "µs",
+            );
         }
     }
     Ok(())
@@ -46,8 +53,16 @@ fn policy(count: usize) -> anyhow::Result<Policy> {
     };
     let rule = |n: usize| Rule::parse(&line(n), RuleOrigin::User, "rules.yaml");
     let rules = (0..count).map(rule).collect::<Result<_, _>>()?;
-    let places = Places { workspace: Some("/w".into()), ..Places::default() };
-    let spec = PolicySpec { mode: Mode::Default, rules, places, ..PolicySpec::default() };
+    let places = Places {
+        workspace: Some("/w".into()),
+        ..Places::default()
+    };
+    let spec = PolicySpec {
+        mode: Mode::Default,
+        rules,
+        places,
+        ..PolicySpec::default()
+    };
     Policy::compile(spec).map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }
 
@@ -60,7 +75,12 @@ struct MadeCall {
 }
 
 impl MadeCall {
-    fn of(name: &'static str, tool: &str, arguments: Value, effects: Effects) -> anyhow::Result<Self> {
+    fn of(
+        name: &'static str,
+        tool: &str,
+        arguments: Value,
+        effects: Effects,
+    ) -> anyhow::Result<Self> {
         let mut declaration = Declaration::new(tool.parse()?, "");
         declaration.provenance = Provenance::CompiledIn;
         if tool == "shell.shell" {
@@ -68,7 +88,13 @@ impl MadeCall {
                 vec![ArgumentMeaning::of("command", ArgumentKind::Command)];
         }
         let input = PermissionInput::new(Arguments::from_value(arguments));
-        Ok(Self { name, declaration, input, effects, principal: Principal::agent("agent") })
+        Ok(Self {
+            name,
+            declaration,
+            input,
+            effects,
+            principal: Principal::agent("agent"),
+        })
     }
 
     fn facts(&self) -> Facts<'_> {
@@ -87,7 +113,8 @@ impl MadeCall {
 fn calls() -> anyhow::Result<[MadeCall; 4]> {
     let run = || Effects::of(EffectClass::Execute).confined_by(SandboxProfile::WorkspaceWrite);
     let command = |text: &str| json!({ "command": text });
-    let write = Effects::of(EffectClass::Write).using(ResourceKey::path("/w/src/a.rs"), Access::Write);
+    let write =
+        Effects::of(EffectClass::Write).using(ResourceKey::path("/w/src/a.rs"), Access::Write);
     Ok([
         MadeCall::of("`git push`", "shell.shell", command("git push"), run())?,
         MadeCall::of(
@@ -96,8 +123,18 @@ fn calls() -> anyhow::Result<[MadeCall; 4]> {
             command("cd x && git log --oneline | head -5 && ls"),
             run(),
         )?,
-        MadeCall::of("a write", "files.write_file", json!({ "path": "src/a.rs" }), write)?,
-        MadeCall::of("a tool of no class", "mcp.other.thing", json!({}), Effects::unknown())?,
+        MadeCall::of(
+            "a write",
+            "files.write_file",
+            json!({ "path": "src/a.rs" }),
+            write,
+        )?,
+        MadeCall::of(
+            "a tool of no class",
+            "mcp.other.thing",
+            json!({}),
+            Effects::unknown(),
+        )?,
     ])
 }
 

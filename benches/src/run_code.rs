@@ -27,7 +27,10 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         || micros(&host, "echo", echo(), 1),
     )
     .await?;
-    start.tell("a run of `1 + 1` in a warm worker, beside a call of echo", "µs");
+    start.tell(
+        "a run of `1 + 1` in a warm worker, beside a call of echo",
+        "µs",
+    );
     let code = format!("for i in range({CALLS}):\n    echo('x')");
     let inner = Pairs::take(
         5,
@@ -42,24 +45,47 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 /// A host with its journal in memory, so that what is measured is the way and not the disk.
 async fn host(folder: &std::path::Path) -> anyhow::Result<Host> {
     let workspace = Arc::new(Workspace::open(folder)?);
-    let parts = NativeParts { program: Some(std::env::current_exe()?), ..NativeParts::on(workspace) };
+    let parts = NativeParts {
+        program: Some(std::env::current_exe()?),
+        ..NativeParts::on(workspace)
+    };
     let source = native_source(parts)?;
     let policy = Policy::in_mode(Mode::Bypass);
-    Ok(Host::builder().policy(policy).source(source).build().await?)
+    Ok(Host::builder()
+        .policy(policy)
+        .source(source)
+        .build()
+        .await?)
 }
 
 /// Microseconds for each of the `parts` of a call, made from a task of the runtime as a server makes it.
-async fn micros(host: &Host, tool: &'static str, arguments: Value, parts: u32) -> anyhow::Result<f64> {
+async fn micros(
+    host: &Host,
+    tool: &'static str,
+    arguments: Value,
+    parts: u32,
+) -> anyhow::Result<f64> {
     tokio::spawn(measure(host.clone(), tool, arguments, parts)).await?
 }
 
-async fn measure(host: Host, tool: &'static str, arguments: Value, parts: u32) -> anyhow::Result<f64> {
+async fn measure(
+    host: Host,
+    tool: &'static str,
+    arguments: Value,
+    parts: u32,
+) -> anyhow::Result<f64> {
     let session = host.default_session(&Principal::agent("bench"));
     let (mut calls, began) = (0_u32, Instant::now());
     while began.elapsed() < ROUND {
         let input = ModelInput::value(arguments.clone());
-        let answer = host.call(CallRequest::new(Arc::clone(&session), tool, input)).await;
-        anyhow::ensure!(answer.result().outcome.is_success(), "{:?}", answer.result().error);
+        let answer = host
+            .call(CallRequest::new(Arc::clone(&session), tool, input))
+            .await;
+        anyhow::ensure!(
+            answer.result().outcome.is_success(),
+            "{:?}",
+            answer.result().error
+        );
         calls += 1;
     }
     Ok(began.elapsed().as_secs_f64() * 1e6 / f64::from(calls * parts))

@@ -12,8 +12,8 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use toolpost_core::{CallRequest, Host, Limits, Policy, SchedulerLimits};
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Mode, ModelInput, Principal, ResourceKey, Tool,
-    ToolCall, ToolFailure, ToolOutput,
+    Access, CallInput, Declaration, EffectClass, Effects, Mode, ModelInput, Principal, ResourceKey,
+    Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
 use crate::rounds::{Pairs, rate};
@@ -26,17 +26,39 @@ const READERS: usize = 16;
 pub(crate) async fn run() -> anyhow::Result<()> {
     for waiting in [1, 64, 1_024] {
         let busy = Busy::with(waiting).await?;
-        let pairs =
-            Pairs::take(ROUNDS, || busy.calls_from_one("read"), || busy.calls_from_one("free")).await?;
-        pairs.tell(&format!("calls past {waiting} that wait for something else"), "calls/s");
+        let pairs = Pairs::take(
+            ROUNDS,
+            || busy.calls_from_one("read"),
+            || busy.calls_from_one("free"),
+        )
+        .await?;
+        pairs.tell(
+            &format!("calls past {waiting} that wait for something else"),
+            "calls/s",
+        );
         busy.done.add_permits(2 * waiting + 2);
     }
     for callers in [1, 64, 1_024] {
-        let pairs = Pairs::take(ROUNDS, || queued("read", callers), || queued("free", callers)).await?;
-        pairs.tell(&format!("calls through four slots with {callers} waiting for them"), "calls/s");
+        let pairs = Pairs::take(
+            ROUNDS,
+            || queued("read", callers),
+            || queued("free", callers),
+        )
+        .await?;
+        pairs.tell(
+            &format!("calls through four slots with {callers} waiting for them"),
+            "calls/s",
+        );
     }
-    let pairs = Pairs::take(ROUNDS, || beside_a_writer("read", "write"), || beside_a_writer("free", "free"));
-    pairs.await?.tell(&format!("{READERS} readers beside a writer that waits its turn"), "calls/s");
+    let pairs = Pairs::take(
+        ROUNDS,
+        || beside_a_writer("read", "write"),
+        || beside_a_writer("free", "free"),
+    );
+    pairs.await?.tell(
+        &format!("{READERS} readers beside a writer that waits its turn"),
+        "calls/s",
+    );
     Ok(())
 }
 
@@ -52,14 +74,19 @@ struct Touch {
 impl Tool for Touch {
     fn declaration(&self) -> Declaration {
         let id = format!("bench.{}", self.name);
-        let id = id.parse().unwrap_or_else(|error| panic!("`{id}` is no tool id: {error}"));
+        let id = id
+            .parse()
+            .unwrap_or_else(|error| panic!("`{id}` is no tool id: {error}"));
         Declaration::new(id, "Touches a path")
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let path = ResourceKey::path(input.arguments().str("path")?);
         // All are of class read, so that they cost the same records.
-        let effects = Effects { unscheduled: self.unscheduled, ..Effects::of(EffectClass::Read) };
+        let effects = Effects {
+            unscheduled: self.unscheduled,
+            ..Effects::of(EffectClass::Read)
+        };
         Some(effects.using(path, self.access))
     }
 
@@ -73,17 +100,29 @@ impl Tool for Touch {
 
 async fn host(concurrency: usize, until: &Arc<Semaphore>) -> anyhow::Result<Host> {
     let limits = Limits {
-        scheduler: SchedulerLimits { concurrency, session_concurrency: concurrency, queue: 1 << 14 },
+        scheduler: SchedulerLimits {
+            concurrency,
+            session_concurrency: concurrency,
+            queue: 1 << 14,
+        },
         ..Limits::default()
     };
-    let touch = |name, access, unscheduled| Touch { name, access, unscheduled, until: None };
+    let touch = |name, access, unscheduled| Touch {
+        name,
+        access,
+        unscheduled,
+        until: None,
+    };
     Ok(Host::builder()
         .limits(limits)
         .policy(Policy::in_mode(Mode::Bypass))
         .tool(touch("read", Access::Read, false))
         .tool(touch("write", Access::Write, false))
         .tool(touch("free", Access::Read, true))
-        .tool(Touch { until: Some(Arc::clone(until)), ..touch("hold", Access::Write, false) })
+        .tool(Touch {
+            until: Some(Arc::clone(until)),
+            ..touch("hold", Access::Write, false)
+        })
         .build()
         .await?)
 }
@@ -95,7 +134,11 @@ fn request(host: &Host, who: usize, tool: &str, path: &str) -> CallRequest {
 
 async fn call(host: &Host, who: usize, tool: &str, path: &str) -> anyhow::Result<()> {
     let answer = host.call(request(host, who, tool, path)).await;
-    anyhow::ensure!(answer.result().outcome.is_success(), "{:?}", answer.result().error);
+    anyhow::ensure!(
+        answer.result().outcome.is_success(),
+        "{:?}",
+        answer.result().error
+    );
     Ok(())
 }
 

@@ -3,13 +3,23 @@
 use std::time::Instant;
 
 use toolpost_core::{Host, ToolFilter};
-use toolpost_model::{Declaration, DynTool, Principal, Tool, ToolCall, ToolFailure, ToolOutput, ToolSet};
+use toolpost_model::{
+    Declaration, DynTool, Principal, Tool, ToolCall, ToolFailure, ToolOutput, ToolSet,
+};
 
 use crate::rounds::median;
 
-const QUERIES: [&str; 6] =
-    ["create invoice", "list repositories", "send message", "voice", "search_customer_17", "weather"];
-const VERBS: [&str; 8] = ["create", "list", "update", "delete", "search", "send", "export", "archive"];
+const QUERIES: [&str; 6] = [
+    "create invoice",
+    "list repositories",
+    "send message",
+    "voice",
+    "search_customer_17",
+    "weather",
+];
+const VERBS: [&str; 8] = [
+    "create", "list", "update", "delete", "search", "send", "export", "archive",
+];
 const NOUNS: [&str; 12] = [
     "invoice",
     "repository",
@@ -38,8 +48,13 @@ impl Tool for Made {
 }
 
 fn made(place: usize) -> Option<std::sync::Arc<dyn DynTool>> {
-    let (verb, noun) = (VERBS[place % VERBS.len()], NOUNS[(place / VERBS.len()) % NOUNS.len()]);
-    let id = format!("service{}.{verb}_{noun}_{place}", place % 97).parse().ok()?;
+    let (verb, noun) = (
+        VERBS[place % VERBS.len()],
+        NOUNS[(place / VERBS.len()) % NOUNS.len()],
+    );
+    let id = format!("service{}.{verb}_{noun}_{place}", place % 97)
+        .parse()
+        .ok()?;
     let description = format!(
         "{verb}s one {noun} of the account number {place} and returns what the service said about it"
     );
@@ -49,25 +64,37 @@ fn made(place: usize) -> Option<std::sync::Arc<dyn DynTool>> {
 pub(crate) async fn run() -> anyhow::Result<()> {
     for count in [1_000, 10_000, 100_000] {
         let began = Instant::now();
-        let host = Host::builder().source(ToolSet::new("made", (0..count).filter_map(made))).build().await?;
+        let host = Host::builder()
+            .source(ToolSet::new("made", (0..count).filter_map(made)))
+            .build()
+            .await?;
         let built = began.elapsed().as_secs_f64() * 1_000.0;
         let session = host.default_session(&Principal::agent("bench"));
         let catalog = host.catalog();
         let texts: Vec<String> = catalog
             .entries()
             .iter()
-            .map(|entry| format!("{} {}", entry.name(), entry.declaration().description).to_lowercase())
+            .map(|entry| {
+                format!("{} {}", entry.name(), entry.declaration().description).to_lowercase()
+            })
             .collect();
         let (mut ours, mut scans, mut hits) = (Vec::new(), Vec::new(), 0);
         for round in 0..60 {
             let query = QUERIES[round % QUERIES.len()];
-            let filter = ToolFilter { query: query.to_owned(), limit: Some(10), ..ToolFilter::default() };
+            let filter = ToolFilter {
+                query: query.to_owned(),
+                limit: Some(10),
+                ..ToolFilter::default()
+            };
             let began = Instant::now();
             hits += host.list(&session, &filter).await.len();
             ours.push(began.elapsed().as_secs_f64() * 1e6);
             let began = Instant::now();
-            hits +=
-                texts.iter().filter(|text| query.split(' ').all(|word| text.contains(word))).take(10).count();
+            hits += texts
+                .iter()
+                .filter(|text| query.split(' ').all(|word| text.contains(word)))
+                .take(10)
+                .count();
             scans.push(began.elapsed().as_secs_f64() * 1e6);
         }
         println!(

@@ -46,24 +46,50 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let folder = folder.path();
     let host = native::host(folder).await?;
     let wrapped = bubblewrap(folder);
-    let has_bubblewrap = spawn(&wrapped, folder).map_err(|error| println!("{error:#}")).is_ok();
+    let has_bubblewrap = spawn(&wrapped, folder)
+        .map_err(|error| println!("{error:#}"))
+        .is_ok();
     collect_orphans(PATIENCE).await?;
-    let (mut ours, mut plain, mut theirs) = (Figures::default(), Figures::default(), Figures::default());
+    let (mut ours, mut plain, mut theirs) =
+        (Figures::default(), Figures::default(), Figures::default());
     for _ in 0..ROUNDS {
-        plain.take(async || spawn(&BASH.map(Into::into), folder), async || childless(PATIENCE).await).await?;
-        ours.take(async || through(&host).await, async || childless(PATIENCE).await).await?;
+        plain
+            .take(
+                async || spawn(&BASH.map(Into::into), folder),
+                async || childless(PATIENCE).await,
+            )
+            .await?;
+        ours.take(
+            async || through(&host).await,
+            async || childless(PATIENCE).await,
+        )
+        .await?;
         if has_bubblewrap {
             // Bubblewrap's outer process does not wait for its inner one, whose time would be lost.
-            theirs.take(async || spawn(&wrapped, folder), async || collect_orphans(PATIENCE).await).await?;
+            theirs
+                .take(
+                    async || spawn(&wrapped, folder),
+                    async || collect_orphans(PATIENCE).await,
+                )
+                .await?;
         }
     }
     plain.tell("a plain spawn of bash");
     ours.tell("the same by `shell`");
-    println!("by `shell` over a plain spawn: {}", difference(&ours.cpu, &plain.cpu));
+    println!(
+        "by `shell` over a plain spawn: {}",
+        difference(&ours.cpu, &plain.cpu)
+    );
     if has_bubblewrap {
         theirs.tell("the same in bubblewrap");
-        println!("in bubblewrap over a plain spawn: {}", difference(&theirs.cpu, &plain.cpu));
-        println!("by `shell` over bubblewrap: {}", difference(&ours.cpu, &theirs.cpu));
+        println!(
+            "in bubblewrap over a plain spawn: {}",
+            difference(&theirs.cpu, &plain.cpu)
+        );
+        println!(
+            "by `shell` over bubblewrap: {}",
+            difference(&ours.cpu, &theirs.cpu)
+        );
     }
     Ok(())
 }
@@ -103,11 +129,21 @@ impl Figures {
 
 /// `3.10 ms more [2.90–3.30], ratio 2.40`.
 fn difference(ours: &[f64], floor: &[f64]) -> String {
-    let more: Vec<f64> = ours.iter().zip(floor).map(|(ours, floor)| ours - floor).collect();
-    let ratios: Vec<f64> = ours.iter().zip(floor).map(|(ours, floor)| ours / floor).collect();
+    let more: Vec<f64> = ours
+        .iter()
+        .zip(floor)
+        .map(|(ours, floor)| ours - floor)
+        .collect();
+    let ratios: Vec<f64> = ours
+        .iter()
+        .zip(floor)
+        .map(|(ours, floor)| ours / floor)
+        .collect();
     let (low, high) = more
         .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &one| (low.min(one), f64::max(high, one)));
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &one| {
+            (low.min(one), f64::max(high, one))
+        });
     format!(
         "{:.2} ms more of processor time [{low:.2}–{high:.2}], ratio {:.2}",
         median(&more),
@@ -121,19 +157,36 @@ async fn through(host: &Host) -> anyhow::Result<()> {
 }
 
 fn spawn(words: &[String], folder: &Path) -> anyhow::Result<()> {
-    let [program, rest @ ..] = words else { anyhow::bail!("a program") };
-    let output = bare(Path::new(program)).args(rest).current_dir(folder).output();
-    let output =
-        output.with_context(|| if program == "bwrap" { INSTALL.to_owned() } else { program.clone() })?;
+    let [program, rest @ ..] = words else {
+        anyhow::bail!("a program")
+    };
+    let output = bare(Path::new(program))
+        .args(rest)
+        .current_dir(folder)
+        .output();
+    let output = output.with_context(|| {
+        if program == "bwrap" {
+            INSTALL.to_owned()
+        } else {
+            program.clone()
+        }
+    })?;
     let said = String::from_utf8_lossy(&output.stderr);
-    anyhow::ensure!(output.status.success(), "`{program}`: {} {said}", output.status);
+    anyhow::ensure!(
+        output.status.success(),
+        "`{program}`: {} {said}",
+        output.status
+    );
     Ok(())
 }
 
 /// No environment to speak of, as the tool gives none, and its output read.
 fn bare(program: &Path) -> Command {
     let mut command = command(program);
-    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").stdin(Stdio::null());
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .stdin(Stdio::null());
     command
 }
 
@@ -155,8 +208,11 @@ fn bubblewrap(folder: &Path) -> Vec<String> {
     ]
     .map(Into::into)
     .to_vec();
-    let mut add = |option: &str, from: String, to: String| words.extend([option.to_owned(), from, to]);
-    for name in ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt"] {
+    let mut add =
+        |option: &str, from: String, to: String| words.extend([option.to_owned(), from, to]);
+    for name in [
+        "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt",
+    ] {
         let path = format!("/{name}");
         match std::fs::read_link(&path) {
             Ok(target) => add("--symlink", target.display().to_string(), path),
@@ -166,7 +222,10 @@ fn bubblewrap(folder: &Path) -> Vec<String> {
     }
     let folder = folder.display().to_string();
     words.extend(
-        ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/dev/shm"].map(Into::into),
+        [
+            "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/dev/shm",
+        ]
+        .map(Into::into),
     );
     words.extend(["--bind", &folder, &folder, "--chdir", &folder, "--"].map(Into::into));
     words.extend(BASH.map(Into::into));

@@ -37,11 +37,26 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     childless(PATIENCE).await?;
     let after = Belongings::count(&mark)?;
     println!("after {SHELLS} shells in {took:.1} s: {after:?}");
-    ensure!(after.processes == 0, "{} processes were left", after.processes);
-    ensure!(after.cgroups == 0, "{} control groups were left", after.cgroups);
-    ensure!(after.folders == 0, "{} temporary folders were left", after.folders);
+    ensure!(
+        after.processes == 0,
+        "{} processes were left",
+        after.processes
+    );
+    ensure!(
+        after.cgroups == 0,
+        "{} control groups were left",
+        after.cgroups
+    );
+    ensure!(
+        after.folders == 0,
+        "{} temporary folders were left",
+        after.folders
+    );
     ensure!(after.mounts <= before.mounts, "mounts were left");
-    ensure!(after.descriptors <= before.descriptors, "descriptors were left");
+    ensure!(
+        after.descriptors <= before.descriptors,
+        "descriptors were left"
+    );
     Ok(())
 }
 
@@ -52,7 +67,9 @@ async fn sessions(host: &Host, mark: &str, shells: usize) -> anyhow::Result<()> 
         let (host, mark) = (host.clone(), mark.to_owned());
         tasks.push(tokio::spawn(async move {
             for first in (caller * SESSION..shells).step_by(CALLERS * SESSION) {
-                let session = host.open_session(Principal::agent("bench"), SurfaceRequest::default()).await?;
+                let session = host
+                    .open_session(Principal::agent("bench"), SurfaceRequest::default())
+                    .await?;
                 for place in first..shells.min(first + SESSION) {
                     one(&host, &session, place, &mark).await?;
                 }
@@ -73,8 +90,12 @@ async fn one(host: &Host, session: &Arc<Session>, place: usize, mark: &str) -> a
     let arguments: Value = match place % 5 {
         0 => foreground("true".to_owned()),
         1 => foreground(format!("sleep {mark} &")),
-        2 => foreground(format!("setsid sleep {mark} < /dev/null > /dev/null 2>&1 & disown")),
-        3 => foreground(format!("(trap '' TERM HUP; sleep {mark} & sleep {mark}) & echo x | cat > /tmp/x")),
+        2 => foreground(format!(
+            "setsid sleep {mark} < /dev/null > /dev/null 2>&1 & disown"
+        )),
+        3 => foreground(format!(
+            "(trap '' TERM HUP; sleep {mark} & sleep {mark}) & echo x | cat > /tmp/x"
+        )),
         _ => json!({ "command": format!("trap '' TERM; sleep {mark} | cat"), "background": true }),
     };
     native::call(host, session, "shell", arguments).await

@@ -16,7 +16,10 @@ use crate::{
 
 pub(crate) async fn run() -> anyhow::Result<()> {
     let pairs = Pairs::take(9, first_answer, first_floor_answer).await?;
-    pairs.tell("start to first answered call, first run on an empty folder", "ms");
+    pairs.tell(
+        "start to first answered call, first run on an empty folder",
+        "ms",
+    );
     let weights = Pairs::take(3, idle_weight, idle_floor_weight).await?;
     weights.tell("idle memory after one call", "MB");
     Ok(())
@@ -85,7 +88,9 @@ async fn idle_floor_weight() -> anyhow::Result<f64> {
 }
 
 fn free_port() -> anyhow::Result<u16> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the contender's workspace")]

@@ -38,17 +38,37 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     let modules = WasmModules::new(None)?;
 
     let fresh = host(load(&modules, &path, WasmSettings::default()).await?).await?;
-    let pairs = Pairs::take(7, || spawned(calls(fresh.clone())), || spawned(raw(Arc::clone(&floor)))).await?;
-    pairs.tell("a call of a component, beside one on the bare engine, a fresh instance each", "µs");
+    let pairs = Pairs::take(
+        7,
+        || spawned(calls(fresh.clone())),
+        || spawned(raw(Arc::clone(&floor))),
+    )
+    .await?;
+    pairs.tell(
+        "a call of a component, beside one on the bare engine, a fresh instance each",
+        "µs",
+    );
 
-    let kept = WasmSettings { instances: Some(InstanceUse::PerSession), ..WasmSettings::default() };
+    let kept = WasmSettings {
+        instances: Some(InstanceUse::PerSession),
+        ..WasmSettings::default()
+    };
     let kept = host(load(&modules, &path, kept).await?).await?;
-    let pairs = Pairs::take(3, || spawned(calls(kept.clone())), || spawned(raw(Arc::clone(&floor)))).await?;
+    let pairs = Pairs::take(
+        3,
+        || spawned(calls(kept.clone())),
+        || spawned(raw(Arc::clone(&floor))),
+    )
+    .await?;
     pairs.tell("the same on an instance that the session keeps", "µs");
 
     // On a journal that is a file: one in memory would grow with every call.
-    let journal =
-        SqliteJournal::open(&folder.path().join("journal.db"), JournalOptions { max_bytes: 64 << 30 })?;
+    let journal = SqliteJournal::open(
+        &folder.path().join("journal.db"),
+        JournalOptions {
+            max_bytes: 64 << 30,
+        },
+    )?;
     let module = load(&modules, &path, WasmSettings::default()).await?;
     let recorded = builder(module).journal(Arc::new(journal)).build().await?;
     many(&recorded, WARM_UP).await?;
@@ -66,15 +86,30 @@ pub(crate) async fn start(path: &Path) -> anyhow::Result<()> {
     for _ in 0..2 {
         let modules = WasmModules::new(Some(folder.path()))?;
         let began = Instant::now();
-        load(&modules, path, WasmSettings { memory: 256 << 20, ..WasmSettings::default() }).await?;
+        load(
+            &modules,
+            path,
+            WasmSettings {
+                memory: 256 << 20,
+                ..WasmSettings::default()
+            },
+        )
+        .await?;
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }
     let name = path.file_name().unwrap_or_default().display();
-    println!("{name}: loaded in {:.1} ms, from the cache in {:.1} ms", times[0], times[1]);
+    println!(
+        "{name}: loaded in {:.1} ms, from the cache in {:.1} ms",
+        times[0], times[1]
+    );
     Ok(())
 }
 
-async fn load(modules: &WasmModules, path: &Path, settings: WasmSettings) -> anyhow::Result<WasmModule> {
+async fn load(
+    modules: &WasmModules,
+    path: &Path,
+    settings: WasmSettings,
+) -> anyhow::Result<WasmModule> {
     let planned = PlannedModule {
         kind: ModuleKind::Tool,
         id: ModuleId::new("bench"),
@@ -91,7 +126,9 @@ async fn host(module: WasmModule) -> anyhow::Result<Host> {
 }
 
 fn builder(module: WasmModule) -> HostBuilder {
-    Host::builder().policy(Policy::in_mode(Mode::Bypass)).source(module)
+    Host::builder()
+        .policy(Policy::in_mode(Mode::Bypass))
+        .source(module)
 }
 
 async fn call(host: &Host) -> anyhow::Result<()> {
@@ -99,7 +136,11 @@ async fn call(host: &Host) -> anyhow::Result<()> {
     let request = CallRequest::new(session, "echo", ModelInput::text(ARGUMENTS));
     let answer = host.call(request).await;
     let result = answer.result();
-    anyhow::ensure!(result.structured_content == Some(json!({ "message": "x" })), "{:?}", result.error);
+    anyhow::ensure!(
+        result.structured_content == Some(json!({ "message": "x" })),
+        "{:?}",
+        result.error
+    );
     Ok(())
 }
 
@@ -111,7 +152,9 @@ async fn many(host: &Host, count: u32) -> anyhow::Result<()> {
 }
 
 /// Runs in a task of the runtime, as a server's calls do.
-async fn spawned(work: impl Future<Output = anyhow::Result<f64>> + Send + 'static) -> anyhow::Result<f64> {
+async fn spawned(
+    work: impl Future<Output = anyhow::Result<f64>> + Send + 'static,
+) -> anyhow::Result<f64> {
     tokio::spawn(work).await?
 }
 
@@ -149,7 +192,10 @@ struct Guest {
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
     }
 }
 
@@ -161,8 +207,13 @@ impl Floor {
         let component = Component::from_file(&engine, path).map_err(bare)?;
         let pre = linker.instantiate_pre(&component).map_err(bare)?;
         let interface = component.get_export_index(None, "amplifier:modules/tool@1.0.0");
-        let execute = component.get_export_index(Some(&interface.context("the interface")?), "execute");
-        Ok(Self { engine, pre, execute: execute.context("the function")? })
+        let execute =
+            component.get_export_index(Some(&interface.context("the interface")?), "execute");
+        Ok(Self {
+            engine,
+            pre,
+            execute: execute.context("the function")?,
+        })
     }
 
     async fn call(&self) -> anyhow::Result<Vec<u8>> {
@@ -178,7 +229,10 @@ impl Floor {
         let execute = instance
             .get_typed_func::<(&[u8],), (Result<Vec<u8>, String>,)>(&mut store, self.execute)
             .map_err(bare)?;
-        let (answer,) = execute.call_async(&mut store, (ARGUMENTS.as_bytes(),)).await.map_err(bare)?;
+        let (answer,) = execute
+            .call_async(&mut store, (ARGUMENTS.as_bytes(),))
+            .await
+            .map_err(bare)?;
         answer.map_err(anyhow::Error::msg)
     }
 }
@@ -194,7 +248,10 @@ fn config() -> Config {
         .max_core_instance_size(4 << 20)
         .table_elements(100_000);
     let mut config = Config::new();
-    config.epoch_interruption(true).async_stack_size(2 << 20).max_wasm_stack(1 << 20);
+    config
+        .epoch_interruption(true)
+        .async_stack_size(2 << 20)
+        .max_wasm_stack(1 << 20);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
@@ -205,7 +262,10 @@ fn bare(error: wasmtime::Error) -> anyhow::Error {
     anyhow::anyhow!("{error:#}")
 }
 
-#[expect(clippy::disallowed_methods, reason = "a component is loaded from a file")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a component is loaded from a file"
+)]
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     Ok(std::fs::write(path, bytes)?)
 }

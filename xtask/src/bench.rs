@@ -7,12 +7,24 @@ use crate::{Verdict, cargo};
 pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
     // The real binary is one of the contenders and is looked for beside the benchmarks. Built together, they share what
     // they are made of.
-    let build = ["build", "--profile", "bench", "-p", "toolpost", "-p", "toolpost-bench"];
+    let build = [
+        "build",
+        "--profile",
+        "bench",
+        "-p",
+        "toolpost",
+        "-p",
+        "toolpost-bench",
+    ];
     let built = cargo::verdict(&mut cargo::cargo(root, &build))?;
     if matches!(built, Verdict::Fail) {
         return Ok(built);
     }
     let metadata = cargo::metadata(root, &["--no-deps"])?;
     let target = Path::new(cargo::text(&metadata, "target_directory"));
-    cargo::verdict(Command::new(target.join("release/toolpost-bench")).current_dir(root).args(args))
+    cargo::verdict(
+        Command::new(target.join("release/toolpost-bench"))
+            .current_dir(root)
+            .args(args),
+    )
 }

@@ -26,24 +26,39 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
 
 /// Runs `command` with its output on the terminal.
 pub(crate) fn verdict(command: &mut Command) -> anyhow::Result<Verdict> {
-    let status =
-        command.status().with_context(|| format!("cannot start `{}`", command.get_program().display()))?;
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{}`", command.get_program().display()))?;
     Ok(Verdict::pass_if(status.success()))
 }
 
 /// Runs `command` for what it prints on stdout; its complaints go to the terminal.
 pub(crate) fn stdout_of(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let program = command.get_program().display().to_string();
-    let output =
-        command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start `{program}`"))?;
-    let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();
-    ensure!(output.status.success(), "`{program} {}` failed: {}", args.join(" "), output.status);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start `{program}`"))?;
+    let args: Vec<_> = command
+        .get_args()
+        .map(|arg| arg.to_string_lossy())
+        .collect();
+    ensure!(
+        output.status.success(),
+        "`{program} {}` failed: {}",
+        args.join(" "),
+        output.status
+    );
     Ok(output.stdout)
 }
 
 /// Whether `command` can be run at all, asked with its `--version`.
 pub(crate) fn answers(command: &mut Command) -> bool {
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     status.is_ok_and(|status| status.success())
 }
 

@@ -46,13 +46,24 @@ fn format(root: &Path) -> anyhow::Result<Verdict> {
 }
 
 fn clippy(root: &Path) -> anyhow::Result<Verdict> {
-    let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+    let args = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--",
+        "-D",
+        "warnings",
+    ];
     verdict(&mut cargo(root, &args))
 }
 
 /// What a first `cargo run` builds: code that only the optional parts use would stand out here.
 fn lean_build(root: &Path) -> anyhow::Result<Verdict> {
-    verdict(&mut cargo(root, &["clippy", "--package", "toolpost", "--", "-D", "warnings"]))
+    verdict(&mut cargo(
+        root,
+        &["clippy", "--package", "toolpost", "--", "-D", "warnings"],
+    ))
 }
 
 fn rustdoc(root: &Path) -> anyhow::Result<Verdict> {

@@ -37,7 +37,11 @@ pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<Verdict> {
                 page.write(root)?;
                 println!("wrote {}", page.path);
             }
-            println!("gen: {} of {} references changed", stale.len(), REFERENCES.len());
+            println!(
+                "gen: {} of {} references changed",
+                stale.len(),
+                REFERENCES.len()
+            );
             Ok(Verdict::Pass)
         }
         Mode::Compare => {
@@ -47,7 +51,11 @@ pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<Verdict> {
                     page.path, page.line
                 );
             }
-            println!("gen: {} of {} references are stale", stale.len(), REFERENCES.len());
+            println!(
+                "gen: {} of {} references are stale",
+                stale.len(),
+                REFERENCES.len()
+            );
             Ok(Verdict::pass_if(stale.is_empty()))
         }
     }
@@ -65,7 +73,8 @@ impl StalePage {
     fn write(&self, root: &Path) -> anyhow::Result<()> {
         let path = root.join(self.path);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot create `{}`", folder.display()))?;
         }
         fs::write(&path, &self.fresh).with_context(|| format!("cannot write `{}`", path.display()))
     }
@@ -75,11 +84,19 @@ pub(crate) fn stale(root: &Path) -> anyhow::Result<Vec<StalePage>> {
     let binary = build_binary(root)?;
     let mut pages = Vec::new();
     for (name, path) in REFERENCES {
-        let fresh = stdout_of(Command::new(&binary).current_dir(root).args(["reference", name]))?;
+        let fresh = stdout_of(
+            Command::new(&binary)
+                .current_dir(root)
+                .args(["reference", name]),
+        )?;
         // An unreadable file is as stale as a missing one, and writing it will say why.
         let written = fs::read(root.join(path)).unwrap_or_default();
         if fresh != written {
-            pages.push(StalePage { path, line: first_difference(&written, &fresh), fresh });
+            pages.push(StalePage {
+                path,
+                line: first_difference(&written, &fresh),
+                fresh,
+            });
         }
     }
     Ok(pages)
@@ -92,13 +109,20 @@ fn first_difference(written: &[u8], fresh: &[u8]) -> usize {
 
 /// Builds once and asks cargo where the binary lies: a target folder can be anywhere.
 fn build_binary(root: &Path) -> anyhow::Result<PathBuf> {
-    let build = ["build", "--quiet", "-p", "toolpost", "--message-format=json-render-diagnostics"];
+    let build = [
+        "build",
+        "--quiet",
+        "-p",
+        "toolpost",
+        "--message-format=json-render-diagnostics",
+    ];
     let messages = stdout_of(&mut cargo(root, &build))?;
     String::from_utf8_lossy(&messages)
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .find(|message| {
-            cargo::text(&message["target"], "name") == "toolpost" && message["executable"].is_string()
+            cargo::text(&message["target"], "name") == "toolpost"
+                && message["executable"].is_string()
         })
         .map(|message| PathBuf::from(cargo::text(&message, "executable")))
         .context("`cargo build -p toolpost` named no executable `toolpost`")
@@ -110,10 +134,17 @@ mod tests {
 
     #[test]
     fn the_line_that_differs_first() {
-        for (written, fresh, line) in
-            [("", "a\n", 1), ("a\nb\n", "a\nc\n", 2), ("a\n", "a\nb\n", 2), ("ax", "ay", 1)]
-        {
-            assert_eq!(first_difference(written.as_bytes(), fresh.as_bytes()), line, "{written:?} {fresh:?}");
+        for (written, fresh, line) in [
+            ("", "a\n", 1),
+            ("a\nb\n", "a\nc\n", 2),
+            ("a\n", "a\nb\n", 2),
+            ("ax", "ay", 1),
+        ] {
+            assert_eq!(
+                first_difference(written.as_bytes(), fresh.as_bytes()),
+                line,
+                "{written:?} {fresh:?}"
+            );
         }
     }
 }

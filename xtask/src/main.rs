@@ -127,7 +127,11 @@ mod tests {
 
     #[test]
     fn command_lines() {
-        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let words = |line: &str| {
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         for (line, expected) in [
             ("", Some(Chore::Help)),
             ("tidy", Some(Chore::Tidy)),
@@ -136,13 +140,19 @@ mod tests {
             ("gen --check", Some(Chore::Gen(Mode::Compare))),
             ("gen --chekc", None),
             ("test", Some(Chore::Test(Vec::new()))),
-            ("test -- soak --retries 2", Some(Chore::Test(words("soak --retries 2")))),
+            (
+                "test -- soak --retries 2",
+                Some(Chore::Test(words("soak --retries 2"))),
+            ),
             ("test soak", None),
             ("soak", Some(Chore::Soak(SoakOptions::parse(&[]).unwrap()))),
             ("soak --minutes", None),
             ("soak --minutes 0", None),
             ("soak --seed x", None),
-            ("bench http --quick", Some(Chore::Bench(words("http --quick")))),
+            (
+                "bench http --quick",
+                Some(Chore::Bench(words("http --quick"))),
+            ),
             ("frobnicate", None),
         ] {
             assert_eq!(parse(&words(line)), expected, "`{line}`");

@@ -28,7 +28,12 @@ struct Npm {
 }
 
 const ENVIRONMENTS: [Environment; 6] = [
-    Environment { folder: "peers", file: "main.txt", list: include_str!("../peers/main.txt"), npm: None },
+    Environment {
+        folder: "peers",
+        file: "main.txt",
+        list: include_str!("../peers/main.txt"),
+        npm: None,
+    },
     Environment {
         folder: "peers-a2a-1",
         file: "a2a-1.txt",
@@ -47,7 +52,12 @@ const ENVIRONMENTS: [Environment; 6] = [
         list: include_str!("../peers/fuzz.txt"),
         npm: None,
     },
-    Environment { folder: "peers-mcp", file: "mcp.txt", list: include_str!("../peers/mcp.txt"), npm: None },
+    Environment {
+        folder: "peers-mcp",
+        file: "mcp.txt",
+        list: include_str!("../peers/mcp.txt"),
+        npm: None,
+    },
     Environment {
         folder: "peers-node",
         file: "node.txt",
@@ -61,7 +71,10 @@ const ENVIRONMENTS: [Environment; 6] = [
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
     let target = root.join("target");
-    if ENVIRONMENTS.iter().all(|environment| environment.is_made(&target)) {
+    if ENVIRONMENTS
+        .iter()
+        .all(|environment| environment.is_made(&target))
+    {
         return Ok(Verdict::Pass);
     }
     fs::create_dir_all(&target).with_context(|| format!("cannot make `{}`", target.display()))?;
@@ -70,10 +83,16 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
     let lock = File::create(&lock).with_context(|| format!("cannot write `{}`", lock.display()))?;
     lock.lock().context("cannot lock `target/peers.lock`")?;
     thread::scope(|scope| {
-        let missing = ENVIRONMENTS.iter().filter(|environment| !environment.is_made(&target));
-        let made: Vec<_> = missing.map(|missing| scope.spawn(|| missing.make(root, &target))).collect();
-        made.into_iter()
-            .try_for_each(|one| one.join().unwrap_or_else(|_| anyhow::bail!("an installation broke")))
+        let missing = ENVIRONMENTS
+            .iter()
+            .filter(|environment| !environment.is_made(&target));
+        let made: Vec<_> = missing
+            .map(|missing| scope.spawn(|| missing.make(root, &target)))
+            .collect();
+        made.into_iter().try_for_each(|one| {
+            one.join()
+                .unwrap_or_else(|_| anyhow::bail!("an installation broke"))
+        })
     })?;
     Ok(Verdict::Pass)
 }
@@ -85,7 +104,10 @@ impl Environment {
     }
 
     fn made_of(&self) -> String {
-        let npm = self.npm.as_ref().map(|npm| [npm.package, npm.lock].concat());
+        let npm = self
+            .npm
+            .as_ref()
+            .map(|npm| [npm.package, npm.lock].concat());
         [self.list, npm.as_deref().unwrap_or_default()].concat()
     }
 
@@ -97,7 +119,11 @@ impl Environment {
         let Self { folder, file, .. } = self;
         let place = target.join(folder);
         eprintln!("installing the packages of xtask/peers/{file} into target/{folder}");
-        let make = verdict(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
+        let make = verdict(
+            Command::new("python3")
+                .args(["-m", "venv", "--clear"])
+                .arg(&place),
+        )?;
         ensure!(
             make == Verdict::Pass,
             "`python3 -m venv` failed\nhint: apt-get install python3-venv (the Debian package `python3-venv`)"
@@ -123,7 +149,8 @@ impl Environment {
             npm.install(folder, &place)?;
         }
         let mark = self.mark(target);
-        fs::write(&mark, self.made_of()).with_context(|| format!("cannot write `{}`", mark.display()))?;
+        fs::write(&mark, self.made_of())
+            .with_context(|| format!("cannot write `{}`", mark.display()))?;
         eprintln!("target/{folder} is ready");
         Ok(())
     }
@@ -132,13 +159,26 @@ impl Environment {
 impl Npm {
     /// Exactly what the lock file names, and none of the packages' own scripts.
     fn install(&self, folder: &str, place: &Path) -> anyhow::Result<()> {
-        for (name, text) in [("package.json", self.package), ("package-lock.json", self.lock)] {
+        for (name, text) in [
+            ("package.json", self.package),
+            ("package-lock.json", self.lock),
+        ] {
             let file = place.join(name);
             fs::write(&file, text).with_context(|| format!("cannot write `{}`", file.display()))?;
         }
-        let options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"];
+        let options = [
+            "ci",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel",
+            "error",
+        ];
         let installed = verdict(
-            Command::new(place.join("bin/npm")).args(options).current_dir(place).stdout(Stdio::null()),
+            Command::new(place.join("bin/npm"))
+                .args(options)
+                .current_dir(place)
+                .stdout(Stdio::null()),
         )?;
         ensure!(
             installed == Verdict::Pass,

@@ -18,7 +18,10 @@ pub(crate) struct SoakOptions {
 impl SoakOptions {
     /// `None`: an option is unknown, or its value is no number.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
-        let mut options = Self { minutes: 2, seed: None };
+        let mut options = Self {
+            minutes: 2,
+            seed: None,
+        };
         for pair in words.chunks(2) {
             match pair {
                 ["--minutes", minutes] => {
@@ -33,15 +36,30 @@ impl SoakOptions {
 }
 
 pub(crate) fn run(root: &Path, options: SoakOptions) -> anyhow::Result<Verdict> {
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let clock = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_secs())
+    };
     let seed = options.seed.unwrap_or_else(clock);
     eprintln!(
         "soak: {} min, seed {seed}; the same again: cargo xtask soak --minutes {} --seed {seed}",
         options.minutes, options.minutes
     );
     // The features of the whole workspace, so that nothing is built that the tests have not built.
-    let test = ["test", "--workspace", "--all-features", "--test", "it", "--"];
-    let which = ["soak::mixed_traffic_leaves_the_host_as_it_was", "--exact", "--nocapture"];
+    let test = [
+        "test",
+        "--workspace",
+        "--all-features",
+        "--test",
+        "it",
+        "--",
+    ];
+    let which = [
+        "soak::mixed_traffic_leaves_the_host_as_it_was",
+        "--exact",
+        "--nocapture",
+    ];
     let mut command = cargo(root, &test);
     command.args(which);
     command.env("TOOLPOST_SOAK_SECONDS", (options.minutes * 60).to_string());

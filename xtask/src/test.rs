@@ -30,11 +30,17 @@ const EVERYTHING: [&str; 3] = ["--workspace", "--all-features", "--no-fail-fast"
 pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
     let missing = needs::provide()?;
     let has_nextest = answers(&mut cargo(root, &["nextest", "--version"]));
-    build(root, has_nextest, missing.iter().all(|need| need.name != needs::PYTHON))?;
+    build(
+        root,
+        has_nextest,
+        missing.iter().all(|need| need.name != needs::PYTHON),
+    )?;
     let tests = if has_nextest {
         with_nextest(root, args, &missing)?
     } else {
-        eprintln!("cargo-nextest is not installed: running `cargo test` with a limit for the whole run");
+        eprintln!(
+            "cargo-nextest is not installed: running `cargo test` with a limit for the whole run"
+        );
         with_cargo_test(root, args, &missing)?
     };
     if !missing.is_empty() && needs::must_be_whole() {
@@ -49,24 +55,41 @@ pub(crate) fn run(root: &Path, args: &[String]) -> anyhow::Result<Verdict> {
 fn build(root: &Path, has_nextest: bool, has_python: bool) -> anyhow::Result<()> {
     let start = Instant::now();
     thread::scope(|scope| {
-        let peers = scope.spawn(|| if has_python { peers::run(root) } else { Ok(Verdict::Pass) });
+        let peers = scope.spawn(|| {
+            if has_python {
+                peers::run(root)
+            } else {
+                Ok(Verdict::Pass)
+            }
+        });
         // A build that fails is reported by the run that needs it.
         let _ = match has_nextest {
             true => verdict(cargo(root, &["nextest", "run", "--no-run"]).args(&EVERYTHING[..2])),
             false => verdict(cargo(root, &["test", "--no-run"]).args(&EVERYTHING[..2])),
         };
-        peers.join().unwrap_or_else(|_| anyhow::bail!("the installation of packages broke"))
+        peers
+            .join()
+            .unwrap_or_else(|_| anyhow::bail!("the installation of packages broke"))
     })?;
-    eprintln!("== tests built in {:.1} min", start.elapsed().as_secs_f32() / 60.0);
+    eprintln!(
+        "== tests built in {:.1} min",
+        start.elapsed().as_secs_f32() / 60.0
+    );
     Ok(())
 }
 
 /// Doc tests, which nextest cannot run, go first. The last line counts all other tests.
 fn with_nextest(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::Result<Verdict> {
-    let docs = if args.is_empty() { doc_tests(root)? } else { Verdict::Pass };
+    let docs = if args.is_empty() {
+        doc_tests(root)?
+    } else {
+        Verdict::Pass
+    };
     let threads = thread::available_parallelism().map_or(1, usize::from) * TESTS_PER_CORE;
     let mut command = cargo(root, &["nextest", "run"]);
-    command.args(EVERYTHING).args(["--test-threads", &threads.to_string()]);
+    command
+        .args(EVERYTHING)
+        .args(["--test-threads", &threads.to_string()]);
     // A caller who chooses tests gets those.
     if args.is_empty() {
         command.args(needs::nextest_arguments(missing));
@@ -86,11 +109,19 @@ fn with_nextest(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::Resu
     if let Some(RunReport { passed, failed, .. }) = report {
         eprintln!("\n== tests run in {minutes:.1} min\n{passed} passed, {failed} failed");
     }
-    Ok(if docs == Verdict::Fail { Verdict::Fail } else { rest })
+    Ok(if docs == Verdict::Fail {
+        Verdict::Fail
+    } else {
+        rest
+    })
 }
 
 fn doc_tests(root: &Path) -> anyhow::Result<Verdict> {
-    limited(cargo(root, &["test", "--doc"]).args(EVERYTHING), DOC_LIMIT, "doc tests")
+    limited(
+        cargo(root, &["test", "--doc"]).args(EVERYTHING),
+        DOC_LIMIT,
+        "doc tests",
+    )
 }
 
 fn with_cargo_test(root: &Path, args: &[String], missing: &[&Need]) -> anyhow::Result<Verdict> {

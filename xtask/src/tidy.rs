@@ -37,7 +37,11 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Verdict> {
     for violation in &violations {
         println!("{violation}");
     }
-    println!("tidy: {} violations in {} files", violations.len(), repo.files.len());
+    println!(
+        "tidy: {} violations in {} files",
+        violations.len(),
+        repo.files.len()
+    );
     Ok(Verdict::pass_if(violations.is_empty()))
 }
 
@@ -50,14 +54,29 @@ struct Violation {
 }
 
 impl Violation {
-    fn new(path: &str, line: usize, message: impl Into<String>, hint: impl Into<String>) -> Violation {
-        Violation { path: path.to_owned(), line, message: message.into(), hint: hint.into() }
+    fn new(
+        path: &str,
+        line: usize,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Violation {
+        Violation {
+            path: path.to_owned(),
+            line,
+            message: message.into(),
+            hint: hint.into(),
+        }
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Violation { path, line, message, hint } = self;
+        let Violation {
+            path,
+            line,
+            message,
+            hint,
+        } = self;
         write!(f, "{path}:{line}: {message}\n  hint: {hint}")
     }
 }
@@ -65,5 +84,8 @@ impl fmt::Display for Violation {
 /// `path:line` of each violation, for tests that only care where a check strikes.
 #[cfg(test)]
 fn places(violations: &[Violation]) -> Vec<String> {
-    violations.iter().map(|found| format!("{}:{}", found.path, found.line)).collect()
+    violations
+        .iter()
+        .map(|found| format!("{}:{}", found.path, found.line))
+        .collect()
 }

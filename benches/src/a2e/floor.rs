@@ -42,30 +42,58 @@ async fn open(State(sessions): State<Sessions>) -> Json<serde_json::Value> {
     let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
     let id = format!("{:032x}", sessions.len());
     let (sender, receiver) = mpsc::unbounded_channel();
-    sessions.insert(id.clone(), Session { sender, unread: Some(receiver) });
+    sessions.insert(
+        id.clone(),
+        Session {
+            sender,
+            unread: Some(receiver),
+        },
+    );
     Json(serde_json::json!({ "session_id": id }))
 }
 
-async fn send(State(sessions): State<Sessions>, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
+async fn send(
+    State(sessions): State<Sessions>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> impl IntoResponse {
     let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(session) = id(&headers).and_then(|id| sessions.get(id)) else {
-        return (StatusCode::NOT_FOUND, Json(serde_json::json!({ "ok": false })));
+        return (
+            StatusCode::NOT_FOUND,
+            Json(serde_json::json!({ "ok": false })),
+        );
     };
     match body.strip_prefix(super::TICKS.as_bytes()) {
         Some(_) => drop(tokio::spawn(tick(session.sender.clone()))),
-        None => drop(session.sender.send([b"data: ", &body[..], b"\n\n"].concat().into())),
+        None => drop(
+            session
+                .sender
+                .send([b"data: ", &body[..], b"\n\n"].concat().into()),
+        ),
     }
     (StatusCode::OK, Json(serde_json::json!({ "ok": true })))
 }
 
 async fn listen(State(sessions): State<Sessions>, headers: HeaderMap) -> impl IntoResponse {
     let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
-    let unread = id(&headers).and_then(|id| sessions.get_mut(id)).and_then(|session| session.unread.take());
-    let Some(receiver) = unread else { return StatusCode::NOT_FOUND.into_response() };
+    let unread = id(&headers)
+        .and_then(|id| sessions.get_mut(id))
+        .and_then(|session| session.unread.take());
+    let Some(receiver) = unread else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
     let frames = stream::unfold(receiver, |mut receiver| async move {
-        receiver.recv().await.map(|frame| (Ok::<_, Infallible>(frame), receiver))
+        receiver
+            .recv()
+            .await
+            .map(|frame| (Ok::<_, Infallible>(frame), receiver))
     });
-    ([(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")], Body::from_stream(frames)).into_response()
+    (
+        [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")],
+        Body::from_stream(frames),
+    )
+        .into_response()
 }
 
 fn id(headers: &HeaderMap) -> Option<&str> {
@@ -76,7 +104,10 @@ fn id(headers: &HeaderMap) -> Option<&str> {
 async fn tick(sender: mpsc::UnboundedSender<Bytes>) {
     loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let frame = format!("data: {{\"type\":\"tool/event\",\"message\":\"{}\"}}\n\n", wire::now());
+        let frame = format!(
+            "data: {{\"type\":\"tool/event\",\"message\":\"{}\"}}\n\n",
+            wire::now()
+        );
         if sender.send(frame.into()).is_err() {
             return;
         }

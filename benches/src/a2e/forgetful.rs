@@ -21,7 +21,10 @@ impl Journal for Forgetful {
         at_once(self.last.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn records_of(&self, _: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+    fn records_of(
+        &self,
+        _: InvocationId,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         at_once(Vec::new())
     }
 
@@ -54,7 +57,12 @@ impl Journal for Forgetful {
 
     fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
         let seq = self.last.load(Ordering::Relaxed);
-        at_once(JournalHead { seq, hash: GENESIS, first: seq + 1, bytes: 0 })
+        at_once(JournalHead {
+            seq,
+            hash: GENESIS,
+            first: seq + 1,
+            bytes: 0,
+        })
     }
 
     fn prune(&self, _: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {

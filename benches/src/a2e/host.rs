@@ -58,9 +58,15 @@ impl Capability for AtOnce {
         &["test/echo/req"]
     }
 
-    fn handle<'a>(&'a self, _: &'a Peer, message: Message) -> BoxFuture<'a, Result<Handled, ErrorMessage>> {
+    fn handle<'a>(
+        &'a self,
+        _: &'a Peer,
+        message: Message,
+    ) -> BoxFuture<'a, Result<Handled, ErrorMessage>> {
         Box::pin(async move {
-            let Body::Other(mut body) = message.body else { return Ok(Handled::NotMine) };
+            let Body::Other(mut body) = message.body else {
+                return Ok(Handled::NotMine);
+            };
             "test/echo/resp".clone_into(&mut body.kind);
             Ok(Handled::with(Body::Other(body)))
         })
@@ -68,18 +74,25 @@ impl Capability for AtOnce {
 }
 
 fn builder(data_dir: &str, count: &str) -> anyhow::Result<ServerBuilder> {
-    let mut config =
-        HostConfig { data_dir: Some(data_dir.into()), mode: Mode::Bypass, ..HostConfig::default() };
+    let mut config = HostConfig {
+        data_dir: Some(data_dir.into()),
+        mode: Mode::Bypass,
+        ..HostConfig::default()
+    };
     config.http.listen = "127.0.0.1:0".parse()?;
     config.limits.concurrency = 256;
     config.limits.session_concurrency = 256;
-    let builder = Server::builder(config).access(Access::Open).capability(AtOnce);
+    let builder = Server::builder(config)
+        .access(Access::Open)
+        .capability(AtOnce);
     Ok(builder.source(echoes(count.parse()?)).source(others()?))
 }
 
 /// Over HTTP, until killed.
 pub(crate) async fn serve(words: &[String]) -> anyhow::Result<()> {
-    let [data_dir, count] = words else { anyhow::bail!("a data directory and a count") };
+    let [data_dir, count] = words else {
+        anyhow::bail!("a data directory and a count")
+    };
     let server = builder(data_dir, count)?.start().await?;
     announce(&server.address().context("it listens")?.to_string())?;
     std::future::pending::<()>().await;
@@ -88,7 +101,9 @@ pub(crate) async fn serve(words: &[String]) -> anyhow::Result<()> {
 
 /// Over its own pipes, until they close.
 pub(crate) async fn converse(words: &[String]) -> anyhow::Result<()> {
-    let [data_dir] = words else { anyhow::bail!("a data directory") };
+    let [data_dir] = words else {
+        anyhow::bail!("a data directory")
+    };
     let server = builder(data_dir, "1")?.start_offline().await?;
     server.converse(std::io::stdin(), std::io::stdout()).await;
     Ok(())

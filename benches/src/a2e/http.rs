@@ -24,9 +24,14 @@ const ROUNDS: usize = 5;
 pub(super) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
-    let (floor, ours) =
-        (Served::start(&["--serve-floor-a2e"])?, Served::start(&["--serve-a2e", &data, "1"])?);
-    let (floor, echo) = (Contender::floor(&floor.address), Contender::echo(&ours.address));
+    let (floor, ours) = (
+        Served::start(&["--serve-floor-a2e"])?,
+        Served::start(&["--serve-a2e", &data, "1"])?,
+    );
+    let (floor, echo) = (
+        Contender::floor(&floor.address),
+        Contender::echo(&ours.address),
+    );
     let at_once = Contender {
         message: super::at_once,
         good: super::ANSWERED_AT_ONCE,
@@ -35,9 +40,15 @@ pub(super) async fn run() -> anyhow::Result<()> {
     let pairs = Pairs::take(ROUNDS, || sessions(echo, 16), || sessions(floor, 16)).await?;
     pairs.tell("A2E over HTTP, 16 sessions, each call on record", "calls/s");
     let pairs = Pairs::take(ROUNDS, || sessions(at_once, 16), || sessions(floor, 16)).await?;
-    pairs.tell("A2E over HTTP, 16 sessions, a capability that answers at once", "calls/s");
+    pairs.tell(
+        "A2E over HTTP, 16 sessions, a capability that answers at once",
+        "calls/s",
+    );
     let pairs = Pairs::take(ROUNDS, || sessions(echo, 1), || sessions(floor, 1)).await?;
-    pairs.tell("A2E over HTTP, 1 session, one call after another", "calls/s");
+    pairs.tell(
+        "A2E over HTTP, 1 session, one call after another",
+        "calls/s",
+    );
     let pairs = Pairs::take(ROUNDS, || callers(echo, 16), || callers(floor, 16)).await?;
     pairs.tell("A2E over HTTP, 1 session, 16 callers", "calls/s");
     Ok(())
@@ -49,12 +60,18 @@ pub(super) async fn sessions(contender: Contender<'_>, count: usize) -> anyhow::
 }
 
 /// The same for as long as one likes.
-pub(super) async fn load(contender: Contender<'_>, count: usize, time: Duration) -> anyhow::Result<f64> {
+pub(super) async fn load(
+    contender: Contender<'_>,
+    count: usize,
+    time: Duration,
+) -> anyhow::Result<f64> {
     let mut entered = Vec::new();
     for _ in 0..count {
         entered.push(wire::enter(contender.address).await?);
     }
-    let Contender { key, good, message, .. } = contender;
+    let Contender {
+        key, good, message, ..
+    } = contender;
     let began = Instant::now();
     let tasks = entered.into_iter().map(|(mut sender, mut events)| {
         tokio::spawn(async move {
@@ -88,7 +105,9 @@ async fn callers(contender: Contender<'_>, count: usize) -> anyhow::Result<f64> 
         senders.push(Sender::another(contender.address, &first.session).await?);
     }
     let answered: Arc<Vec<Notify>> = Arc::new((0..count).map(|_| Notify::new()).collect());
-    let Contender { key, good, message, .. } = contender;
+    let Contender {
+        key, good, message, ..
+    } = contender;
     let told = Arc::clone(&answered);
     let reader = tokio::spawn(async move {
         while let Some(event) = events.next().await? {
@@ -106,7 +125,9 @@ async fn callers(contender: Contender<'_>, count: usize) -> anyhow::Result<f64> 
         tokio::spawn(async move {
             let mut calls = 0_u64;
             while began.elapsed() < ROUND {
-                sender.send(&message(&format!("{caller:04}{calls:012x}"))).await?;
+                sender
+                    .send(&message(&format!("{caller:04}{calls:012x}")))
+                    .await?;
                 answered[caller].notified().await;
                 calls += 1;
             }

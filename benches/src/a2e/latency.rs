@@ -16,9 +16,14 @@ const OTHERS: usize = 8;
 pub(super) async fn run() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
-    let (ours, floor) =
-        (Served::start(&["--serve-a2e", &data, "1"])?, Served::start(&["--serve-floor-a2e"])?);
-    for (others, name) in [(0, "nothing else happening"), (OTHERS, "8 other sessions calling")] {
+    let (ours, floor) = (
+        Served::start(&["--serve-a2e", &data, "1"])?,
+        Served::start(&["--serve-floor-a2e"])?,
+    );
+    for (others, name) in [
+        (0, "nothing else happening"),
+        (OTHERS, "8 other sessions calling"),
+    ] {
         let (mut here, mut there) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             there.extend(beside(Contender::floor(&floor.address), others).await?);
@@ -35,7 +40,11 @@ pub(super) async fn run() -> anyhow::Result<()> {
 
 fn told(delays: &mut [u64]) -> String {
     delays.sort_unstable();
-    let at = |percent: usize| delays.get(delays.len() * percent / 100).map_or(0.0, |ns| *ns as f64 / 1e3);
+    let at = |percent: usize| {
+        delays
+            .get(delays.len() * percent / 100)
+            .map_or(0.0, |ns| *ns as f64 / 1e3)
+    };
     format!("p50 {:.0} µs, p99 {:.0} µs", at(50), at(99))
 }
 
@@ -68,6 +77,10 @@ async fn delays(contender: Contender<'_>, end: u64) -> anyhow::Result<Vec<u64>> 
             None => break,
         }
     }
-    anyhow::ensure!(delays.len() * 2 > EVENTS, "only {} events came", delays.len());
+    anyhow::ensure!(
+        delays.len() * 2 > EVENTS,
+        "only {} events came",
+        delays.len()
+    );
     Ok(delays)
 }

@@ -44,6 +44,10 @@ fn list(address: &str) -> anyhow::Result<Took> {
         .args(["-c", CLIENT, address])
         .output()
         .context("python3 cannot be started")?;
-    anyhow::ensure!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
+    anyhow::ensure!(
+        python.status.success(),
+        "{}",
+        String::from_utf8_lossy(&python.stderr)
+    );
     Ok(serde_json::from_slice(&python.stdout)?)
 }

@@ -44,13 +44,16 @@ pub(crate) async fn run(words: &[&str]) -> anyhow::Result<()> {
     for place in 0..AGENTS {
         let habit = Habit::of(place);
         let account = Arc::new(Account::default());
-        let tasks = agent::start(&served.address, habit, Arc::clone(&account), phase.clone()).await?;
+        let tasks =
+            agent::start(&served.address, habit, Arc::clone(&account), phase.clone()).await?;
         agents.push((habit, account, tasks));
     }
     let began = Instant::now();
     let end = began + Duration::from_secs_f64(minutes * 60.0);
-    let accounts: Vec<(Habit, Arc<Account>)> =
-        agents.iter().map(|(habit, account, _)| (*habit, Arc::clone(account))).collect();
+    let accounts: Vec<(Habit, Arc<Account>)> = agents
+        .iter()
+        .map(|(habit, account, _)| (*habit, Arc::clone(account)))
+        .collect();
     while Instant::now() < end {
         tokio::time::sleep_until((Instant::now() + TELL_EVERY).min(end).into()).await;
         told(began, &served, &accounts)?;
@@ -102,13 +105,20 @@ fn judge(accounts: &[(Habit, Arc<Account>)]) -> anyhow::Result<()> {
             lost += account.missing();
         }
         println!("{habit:?}: {sum:?}, {lost} missing");
-        let fault = |what: &str, count: u64| (count > 0).then(|| format!("{habit:?}: {count} {what}"));
+        let fault =
+            |what: &str, count: u64| (count > 0).then(|| format!("{habit:?}: {count} {what}"));
         faults.extend(fault("answers are missing", lost as u64));
-        faults.extend(fault("answers differ from what was said before", sum.differing));
+        faults.extend(fault(
+            "answers differ from what was said before",
+            sum.differing,
+        ));
         faults.extend(fault("calls failed", sum.failed));
         faults.extend(fault("messages were refused", sum.refused));
         let unasked = if habit.hears_again() { 0 } else { sum.again };
-        faults.extend(fault("answers came twice to somebody who lost none", unasked));
+        faults.extend(fault(
+            "answers came twice to somebody who lost none",
+            unasked,
+        ));
     }
     anyhow::ensure!(faults.is_empty(), "{}", faults.join("; "));
     println!("every call was answered");

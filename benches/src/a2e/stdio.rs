@@ -18,14 +18,22 @@ pub(super) async fn run() -> anyhow::Result<()> {
     // Ids must not come twice in a session, and the children live for all rounds.
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
-    let (mut ours, mut floor) =
-        (Pipes::start(&["--serve-a2e-stdio", &data])?, Pipes::start(&["--serve-lines"])?);
+    let (mut ours, mut floor) = (
+        Pipes::start(&["--serve-a2e-stdio", &data])?,
+        Pipes::start(&["--serve-lines"])?,
+    );
     for (depth, name) in [(1, "one call after another"), (16, "16 calls under way")] {
         let pairs = pairs(&mut ours, &mut floor, depth, (echo, ECHOED)).await?;
-        pairs.tell(&format!("A2E over pipes, {name}, each on record"), "calls/s");
+        pairs.tell(
+            &format!("A2E over pipes, {name}, each on record"),
+            "calls/s",
+        );
     }
     let pairs = pairs(&mut ours, &mut floor, 16, (at_once, ANSWERED_AT_ONCE)).await?;
-    pairs.tell("A2E over pipes, 16 under way, a capability that answers at once", "calls/s");
+    pairs.tell(
+        "A2E over pipes, 16 under way, a capability that answers at once",
+        "calls/s",
+    );
     Ok(())
 }
 
@@ -54,18 +62,33 @@ struct Pipes {
 impl Pipes {
     fn start(words: &[&str]) -> anyhow::Result<Self> {
         let program = std::env::current_exe()?;
-        let mut child =
-            children::command(&program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = children::command(&program)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let input = child.stdin.take().context("the child's input")?;
         let output = BufReader::new(child.stdout.take().context("the child's output")?);
-        let mut pipes = Self { child, input, output, sent: 0 };
-        pipes.input.write_all(format!("{}\n", wire::HANDSHAKE).as_bytes())?;
+        let mut pipes = Self {
+            child,
+            input,
+            output,
+            sent: 0,
+        };
+        pipes
+            .input
+            .write_all(format!("{}\n", wire::HANDSHAKE).as_bytes())?;
         pipes.read(r#""type":"handshake/"#)?;
         Ok(pipes)
     }
 
     /// Keeps `depth` calls under way; each answer makes room for another.
-    fn load(&mut self, depth: usize, message: fn(&str) -> String, good: &str) -> anyhow::Result<f64> {
+    fn load(
+        &mut self,
+        depth: usize,
+        message: fn(&str) -> String,
+        good: &str,
+    ) -> anyhow::Result<f64> {
         let began = Instant::now();
         for _ in 0..depth {
             self.send(message)?;
@@ -92,7 +115,10 @@ impl Pipes {
 
     fn read(&mut self, good: &str) -> anyhow::Result<()> {
         let mut line = Vec::with_capacity(512);
-        anyhow::ensure!(self.output.read_until(b'\n', &mut line)? > 0, "the child left");
+        anyhow::ensure!(
+            self.output.read_until(b'\n', &mut line)? > 0,
+            "the child left"
+        );
         wire::expect(&line, good)
     }
 }

@@ -19,8 +19,7 @@ pub(super) async fn enter(address: &str) -> anyhow::Result<(Sender, Events)> {
     Ok((sender, events))
 }
 
-pub(super) const HANDSHAKE: &str =
-    r#"{"type":"handshake/req","id":"hello","version":"1.0","agent_id":"bench","agent_caps":["tools"]}"#;
+pub(super) const HANDSHAKE: &str = r#"{"type":"handshake/req","id":"hello","version":"1.0","agent_id":"bench","agent_caps":["tools"]}"#;
 
 /// Where a session's messages go.
 pub(super) struct Sender {
@@ -34,7 +33,9 @@ impl Sender {
         let mut client = Client::connect(address).await?;
         client.send(&clients::post("/session", "")).await?;
         let answer: serde_json::Value = serde_json::from_slice(client.body())?;
-        let session = answer["session_id"].as_str().context("a session without an id")?;
+        let session = answer["session_id"]
+            .as_str()
+            .context("a session without an id")?;
         Ok(Self::of(client, session))
     }
 
@@ -44,9 +45,14 @@ impl Sender {
     }
 
     fn of(client: Client, session: &str) -> Self {
-        let head =
-            format!("POST /send HTTP/1.1\r\nhost: localhost\r\nx-session-id: {session}\r\ncontent-length: ");
-        Self { client, head, session: session.to_owned() }
+        let head = format!(
+            "POST /send HTTP/1.1\r\nhost: localhost\r\nx-session-id: {session}\r\ncontent-length: "
+        );
+        Self {
+            client,
+            head,
+            session: session.to_owned(),
+        }
     }
 
     /// Sends a message and waits until it was taken.
@@ -83,7 +89,11 @@ enum Chunk {
 }
 
 impl Events {
-    pub(super) async fn open(address: &str, session: &str, after: Option<&str>) -> anyhow::Result<Self> {
+    pub(super) async fn open(
+        address: &str,
+        session: &str,
+        after: Option<&str>,
+    ) -> anyhow::Result<Self> {
         Self::with(TcpStream::connect(address).await?, session, after).await
     }
 
@@ -94,14 +104,27 @@ impl Events {
         Self::with(socket.connect(address.parse()?).await?, session, None).await
     }
 
-    async fn with(mut stream: TcpStream, session: &str, after: Option<&str>) -> anyhow::Result<Self> {
+    async fn with(
+        mut stream: TcpStream,
+        session: &str,
+        after: Option<&str>,
+    ) -> anyhow::Result<Self> {
         stream.set_nodelay(true)?;
         let after = after.map_or_else(String::new, |id| format!("last-event-id: {id}\r\n"));
-        let request =
-            format!("GET /stream HTTP/1.1\r\nhost: localhost\r\nx-session-id: {session}\r\n{after}\r\n");
+        let request = format!(
+            "GET /stream HTTP/1.1\r\nhost: localhost\r\nx-session-id: {session}\r\n{after}\r\n"
+        );
         stream.write_all(request.as_bytes()).await?;
         let (raw, text) = (Vec::with_capacity(16 << 10), Vec::with_capacity(16 << 10));
-        let mut events = Self { stream, raw, chunk: Chunk::Size, text, told: 0, arrived: 0, piece: 64 << 10 };
+        let mut events = Self {
+            stream,
+            raw,
+            chunk: Chunk::Size,
+            text,
+            told: 0,
+            arrived: 0,
+            piece: 64 << 10,
+        };
         let end = loop {
             match memmem::find(&events.raw, b"\r\n\r\n") {
                 Some(end) => break end,
@@ -151,7 +174,9 @@ impl Events {
         loop {
             match self.chunk {
                 Chunk::Size => {
-                    let Some(end) = memmem::find(rest, b"\r\n") else { break };
+                    let Some(end) = memmem::find(rest, b"\r\n") else {
+                        break;
+                    };
                     let size = std::str::from_utf8(&rest[..end])?;
                     let size = usize::from_str_radix(size, 16).context("the size of a chunk")?;
                     rest = &rest[end + 2..];
@@ -190,7 +215,11 @@ pub(super) fn value<'a>(event: &'a [u8], key: &str) -> Option<&'a str> {
 /// Fails where a message does not say what it should.
 pub(super) fn expect(message: &[u8], good: &str) -> anyhow::Result<()> {
     let is_good = memmem::find(message, good.as_bytes()).is_some();
-    anyhow::ensure!(is_good, "not as expected: {}", String::from_utf8_lossy(message));
+    anyhow::ensure!(
+        is_good,
+        "not as expected: {}",
+        String::from_utf8_lossy(message)
+    );
     Ok(())
 }
 

@@ -27,7 +27,10 @@ pub(crate) fn router() -> Router {
 async fn handle(body: Bytes) -> Response {
     match answer(&body) {
         Some(answer) => {
-            let headers = [(header::CONTENT_TYPE.as_str(), "application/json"), ("mcp-session-id", "floor")];
+            let headers = [
+                (header::CONTENT_TYPE.as_str(), "application/json"),
+                ("mcp-session-id", "floor"),
+            ];
             (headers, answer).into_response()
         }
         None => StatusCode::ACCEPTED.into_response(),

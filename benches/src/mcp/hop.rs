@@ -21,9 +21,10 @@ const ROUNDS: usize = 5;
 pub(super) async fn run() -> anyhow::Result<()> {
     let upstream = Served::start(&["--serve-rmcp", "1"])?;
     let reach = format!("url: http://{}/mcp", upstream.address);
-    for (class, said) in
-        [("read", "upstream over HTTP"), ("unknown", "the same, as a tool that may change something")]
-    {
+    for (class, said) in [
+        ("read", "upstream over HTTP"),
+        ("unknown", "the same, as a tool that may change something"),
+    ] {
         let through = Through::start(&reach, class)?;
         for (era, callers) in Era::BOTH.into_iter().flat_map(|era| [(era, 1), (era, 16)]) {
             let pairs = Pairs::take(
@@ -32,19 +33,30 @@ pub(super) async fn run() -> anyhow::Result<()> {
                 || load(&through.address, era, callers),
             )
             .await?;
-            pairs.tell_hop(&format!("MCP hop, {}, {callers} callers, {said}", era.name()));
+            pairs.tell_hop(&format!(
+                "MCP hop, {}, {callers} callers, {said}",
+                era.name()
+            ));
         }
     }
     let program = std::env::current_exe()?;
-    let reach =
-        format!("command: {}\n      args: [--serve-rmcp-stdio]\n      sandbox: none", program.display());
+    let reach = format!(
+        "command: {}\n      args: [--serve-rmcp-stdio]\n      sandbox: none",
+        program.display()
+    );
     let through = Through::start(&reach, "read")?;
     for era in Era::BOTH {
         let mut direct = Pipes::start(&["--serve-rmcp-stdio"], era)?;
-        let pairs =
-            Pairs::take(ROUNDS, || std::future::ready(direct.load(1)), || load(&through.address, era, 1))
-                .await?;
-        pairs.tell_hop(&format!("MCP hop, {}, 1 caller over HTTP, upstream over pipes", era.name()));
+        let pairs = Pairs::take(
+            ROUNDS,
+            || std::future::ready(direct.load(1)),
+            || load(&through.address, era, 1),
+        )
+        .await?;
+        pairs.tell_hop(&format!(
+            "MCP hop, {}, 1 caller over HTTP, upstream over pipes",
+            era.name()
+        ));
     }
     Ok(())
 }
@@ -71,7 +83,13 @@ impl Through {
         write(folder, &config, &text)?;
         let program = std::env::current_exe()?.with_file_name("toolpost");
         let mut child = children::command(&program)
-            .args(["serve", "--no-token", "--http", "127.0.0.1:0", "--workspace"])
+            .args([
+                "serve",
+                "--no-token",
+                "--http",
+                "127.0.0.1:0",
+                "--workspace",
+            ])
             .arg(folder.join("workspace"))
             .arg("--data-dir")
             .arg(folder.join("data"))
@@ -84,7 +102,11 @@ impl Through {
         let address = address(&mut said);
         // Read on, so that the host never waits for a full pipe.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        Ok(Self { child, _folder: kept, address: address? })
+        Ok(Self {
+            child,
+            _folder: kept,
+            address: address?,
+        })
     }
 }
 
@@ -102,15 +124,19 @@ fn address(said: &mut BufReader<impl Read>) -> anyhow::Result<String> {
         let before = all.len();
         anyhow::ensure!(said.read_line(&mut all)? > 0, "the host ended:\n{all}");
         let line = all[before..].trim();
-        if let Some(found) =
-            line.strip_prefix("listening").and_then(|rest| rest.trim().strip_prefix("http://"))
+        if let Some(found) = line
+            .strip_prefix("listening")
+            .and_then(|rest| rest.trim().strip_prefix("http://"))
         {
             return Ok(found.to_owned());
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the contender's configuration and workspace")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the contender's configuration and workspace"
+)]
 fn write(folder: &Path, config: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder.join("workspace"))?;
     Ok(std::fs::write(config, text)?)

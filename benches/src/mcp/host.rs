@@ -8,8 +8,11 @@ use toolpost_serve::{Access, Server, ServerBuilder};
 use crate::children::{announce, echoes};
 
 fn builder(data_dir: &str) -> anyhow::Result<ServerBuilder> {
-    let mut config =
-        HostConfig { data_dir: Some(data_dir.into()), mode: Mode::Bypass, ..HostConfig::default() };
+    let mut config = HostConfig {
+        data_dir: Some(data_dir.into()),
+        mode: Mode::Bypass,
+        ..HostConfig::default()
+    };
     config.http.listen = "127.0.0.1:0".parse()?;
     config.limits.concurrency = 256;
     config.limits.session_concurrency = 256;
@@ -18,8 +21,13 @@ fn builder(data_dir: &str) -> anyhow::Result<ServerBuilder> {
 
 /// Over HTTP, until killed.
 pub(crate) async fn serve(words: &[String]) -> anyhow::Result<()> {
-    let [data_dir, count] = words else { anyhow::bail!("a data directory and a count") };
-    let server = builder(data_dir)?.source(echoes(count.parse()?)).start().await?;
+    let [data_dir, count] = words else {
+        anyhow::bail!("a data directory and a count")
+    };
+    let server = builder(data_dir)?
+        .source(echoes(count.parse()?))
+        .start()
+        .await?;
     announce(&server.address().context("it listens")?.to_string())?;
     std::future::pending::<()>().await;
     Ok(())
@@ -27,8 +35,12 @@ pub(crate) async fn serve(words: &[String]) -> anyhow::Result<()> {
 
 /// Over its own pipes, until they close.
 pub(crate) async fn converse(words: &[String]) -> anyhow::Result<()> {
-    let [data_dir] = words else { anyhow::bail!("a data directory") };
+    let [data_dir] = words else {
+        anyhow::bail!("a data directory")
+    };
     let server = builder(data_dir)?.source(echoes(1)).start_offline().await?;
-    server.converse_mcp(Role::Agent, std::io::stdin(), std::io::stdout()).await;
+    server
+        .converse_mcp(Role::Agent, std::io::stdin(), std::io::stdout())
+        .await;
     Ok(())
 }

@@ -21,11 +21,16 @@ pub(super) async fn run() -> anyhow::Result<()> {
     ];
     for era in Era::BOTH {
         for callers in [1, 16] {
-            let field = Field::take(ROUNDS, contenders.each_ref().map(|(name, _)| *name), |place| {
-                load(&contenders[place].1.address, era, callers)
-            })
+            let field = Field::take(
+                ROUNDS,
+                contenders.each_ref().map(|(name, _)| *name),
+                |place| load(&contenders[place].1.address, era, callers),
+            )
             .await?;
-            let title = format!("MCP over HTTP, {}, {callers} callers, each call on record", era.name());
+            let title = format!(
+                "MCP over HTTP, {}, {callers} callers, each call on record",
+                era.name()
+            );
             field.tell(&title, "calls/s");
         }
     }

@@ -25,9 +25,14 @@ pub(super) async fn run() -> anyhow::Result<()> {
             Pipes::start(&["--serve-rmcp-stdio"], era)?,
         ];
         for (depth, name) in [(1, "one call after another"), (16, "16 calls under way")] {
-            let field =
-                Field::take(ROUNDS, names, |place| std::future::ready(contenders[place].load(depth))).await?;
-            field.tell(&format!("MCP over pipes, {}, {name}, each on record", era.name()), "calls/s");
+            let field = Field::take(ROUNDS, names, |place| {
+                std::future::ready(contenders[place].load(depth))
+            })
+            .await?;
+            field.tell(
+                &format!("MCP over pipes, {}, {name}, each on record", era.name()),
+                "calls/s",
+            );
         }
     }
     Ok(())
@@ -45,15 +50,28 @@ pub(super) struct Pipes {
 impl Pipes {
     pub(super) fn start(words: &[&str], era: Era) -> anyhow::Result<Self> {
         let program = std::env::current_exe()?;
-        let mut child =
-            children::command(&program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = children::command(&program)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let input = child.stdin.take().context("the child's input")?;
         let output = BufReader::new(child.stdout.take().context("the child's output")?);
-        let mut pipes = Self { child, input, output, era, sent: 0 };
+        let mut pipes = Self {
+            child,
+            input,
+            output,
+            era,
+            sent: 0,
+        };
         if matches!(era, Era::Sessions) {
-            pipes.input.write_all(format!("{INITIALIZE}\n").as_bytes())?;
+            pipes
+                .input
+                .write_all(format!("{INITIALIZE}\n").as_bytes())?;
             pipes.read(r#""protocolVersion""#)?;
-            pipes.input.write_all(format!("{INITIALIZED}\n").as_bytes())?;
+            pipes
+                .input
+                .write_all(format!("{INITIALIZED}\n").as_bytes())?;
         }
         Ok(pipes)
     }

@@ -6,8 +6,8 @@ use axum::Router;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt as _,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
     transport::{
@@ -31,7 +31,11 @@ impl Echo {
         }))?;
         let schema = Arc::new(schema);
         let tool = |place: usize| {
-            let name = if place == 0 { "echo".to_owned() } else { format!("echo_{place}") };
+            let name = if place == 0 {
+                "echo".to_owned()
+            } else {
+                format!("echo_{place}")
+            };
             let description = format!(
                 "Gives the message back, variant {place}, for measuring how a host carries many tools"
             );
@@ -59,8 +63,12 @@ impl ServerHandler for Echo {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let message = request.arguments.as_ref().and_then(|given| given.get("message")?.as_str());
-        let message = message.ok_or_else(|| ErrorData::invalid_params("a message is needed", None))?;
+        let message = request
+            .arguments
+            .as_ref()
+            .and_then(|given| given.get("message")?.as_str());
+        let message =
+            message.ok_or_else(|| ErrorData::invalid_params("a message is needed", None))?;
         Ok(CallToolResult::success(vec![ContentBlock::text(message)]).into())
     }
 }

@@ -40,7 +40,11 @@ impl Era {
     /// A call of the echo.
     pub(super) fn echo(self, id: u64) -> String {
         let arguments = crate::over_http::BODY;
-        self.request(id, "tools/call", &format!(r#""name":"echo","arguments":{arguments}"#))
+        self.request(
+            id,
+            "tools/call",
+            &format!(r#""name":"echo","arguments":{arguments}"#),
+        )
     }
 }
 
@@ -63,15 +67,24 @@ impl Caller {
     pub(super) async fn connect(address: &str, era: Era) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let mut caller = Self { stream, buffer: vec![0; 64 << 10], era, session: None, sent: 0 };
+        let mut caller = Self {
+            stream,
+            buffer: vec![0; 64 << 10],
+            era,
+            session: None,
+            sent: 0,
+        };
         if matches!(era, Era::Sessions) {
             let (head, _) = caller.post("initialize", None, INITIALIZE).await?;
             let session = head.lines().find_map(|line| {
                 let (name, value) = line.split_once(": ")?;
-                name.eq_ignore_ascii_case("mcp-session-id").then(|| value.to_owned())
+                name.eq_ignore_ascii_case("mcp-session-id")
+                    .then(|| value.to_owned())
             });
             caller.session = session;
-            caller.post("notifications/initialized", None, INITIALIZED).await?;
+            caller
+                .post("notifications/initialized", None, INITIALIZED)
+                .await?;
         }
         Ok(caller)
     }
@@ -116,7 +129,9 @@ impl Caller {
             }
             (Era::Sessions, None) => String::new(),
             (Era::Stateless, _) => {
-                let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
+                let name = name
+                    .map(|name| format!("mcp-name: {name}\r\n"))
+                    .unwrap_or_default();
                 format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}")
             }
         };
@@ -140,7 +155,10 @@ impl Caller {
             ensure!(read > 0, "the server closed the connection");
             filled += read;
             let seen = &self.buffer[..filled];
-            let Some(end) = seen[..filled.min(4_096)].windows(4).position(|four| four == b"\r\n\r\n") else {
+            let Some(end) = seen[..filled.min(4_096)]
+                .windows(4)
+                .position(|four| four == b"\r\n\r\n")
+            else {
                 continue;
             };
             let head = std::str::from_utf8(&seen[..end]).context("the answer's head")?;
@@ -172,9 +190,11 @@ impl Caller {
 fn joined(mut chunks: &[u8]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(chunks.len());
     while let Some(end) = chunks.windows(2).position(|two| two == b"\r\n") {
-        let length =
-            std::str::from_utf8(&chunks[..end]).ok().and_then(|hex| usize::from_str_radix(hex, 16).ok());
-        let Some(length) = length.filter(|&length| length > 0 && chunks.len() >= end + 4 + length) else {
+        let length = std::str::from_utf8(&chunks[..end])
+            .ok()
+            .and_then(|hex| usize::from_str_radix(hex, 16).ok());
+        let Some(length) = length.filter(|&length| length > 0 && chunks.len() >= end + 4 + length)
+        else {
             break;
         };
         whole.extend_from_slice(&chunks[end + 2..end + 2 + length]);

@@ -21,14 +21,21 @@ pub struct Bridge {
 impl Bridge {
     /// One with options of the caller's.
     pub fn new(options: ReceiverOptions) -> Self {
-        Self { receiver: Receiver::new(options), ..Self::default() }
+        Self {
+            receiver: Receiver::new(options),
+            ..Self::default()
+        }
     }
 
     /// Takes one JSON text in and gives each part that follows from it to `send`.
     ///
     /// # Errors
     /// Where the text is no JSON.
-    pub fn receive(&mut self, json: &str, send: impl FnMut(DataPart<'_>)) -> Result<(), Unreadable> {
+    pub fn receive(
+        &mut self,
+        json: &str,
+        send: impl FnMut(DataPart<'_>),
+    ) -> Result<(), Unreadable> {
         let changes = self.receiver.receive(json)?;
         self.send(&changes, send);
         Ok(())
@@ -38,7 +45,11 @@ impl Bridge {
     ///
     /// # Errors
     /// Where the line is not of that protocol.
-    pub fn receive_v4(&mut self, line: &str, send: impl FnMut(DataPart<'_>)) -> Result<(), Unreadable> {
+    pub fn receive_v4(
+        &mut self,
+        line: &str,
+        send: impl FnMut(DataPart<'_>),
+    ) -> Result<(), Unreadable> {
         let changes = self.receiver.receive_v4(line)?;
         self.send(&changes, send);
         Ok(())
@@ -61,7 +72,9 @@ impl Bridge {
     fn send(&mut self, changes: &[Change], mut send: impl FnMut(DataPart<'_>)) {
         for &Change { call, step } in changes {
             // Gone where an earlier change of the same text was its end.
-            let Some(part) = self.receiver.part(call) else { continue };
+            let Some(part) = self.receiver.part(call) else {
+                continue;
+            };
             let described = self.receiver.is_described(call);
             match step {
                 // The vocabulary has no word for pieces and for results so far.
@@ -82,7 +95,11 @@ impl Bridge {
                     if !self.sent.remove(&call) && part.has_arguments() {
                         send(part.to_call());
                     }
-                    let repeat = if described { Repeat::Arguments } else { Repeat::Nothing };
+                    let repeat = if described {
+                        Repeat::Arguments
+                    } else {
+                        Repeat::Nothing
+                    };
                     part.to_end(repeat).into_iter().for_each(&mut send);
                 }
             }

@@ -86,7 +86,11 @@ impl Json {
 
     /// `{}`, which stands for arguments that nobody gave.
     pub(crate) fn empty_object() -> Self {
-        Self(serde_json::from_str::<&RawValue>("{}").unwrap_or(RawValue::NULL).to_owned())
+        Self(
+            serde_json::from_str::<&RawValue>("{}")
+                .unwrap_or(RawValue::NULL)
+                .to_owned(),
+        )
     }
 
     /// The JSON text.
@@ -97,7 +101,8 @@ impl Json {
     /// The value, for those who want to look inside. What `serde_json` cannot hold (half a surrogate pair, a number
     /// beyond `f64`, nesting beyond its limit) is given as a string of its JSON text.
     pub fn to_value(&self) -> Value {
-        serde_json::from_str(self.as_str()).unwrap_or_else(|_| Value::String(self.as_str().to_owned()))
+        serde_json::from_str(self.as_str())
+            .unwrap_or_else(|_| Value::String(self.as_str().to_owned()))
     }
 }
 

@@ -67,14 +67,33 @@ impl Ended<'_> {
     pub fn event(&self) -> ToolEvent {
         let tool_call_id = self.tool_call_id.to_owned();
         let tool_name = self.tool_name.to_owned();
-        let input = self.input.filter(|input| Bounded::of(input).bytes <= SMALL).cloned();
-        let duration_ms = self.duration.and_then(|took| u64::try_from(took.as_millis()).ok());
+        let input = self
+            .input
+            .filter(|input| Bounded::of(input).bytes <= SMALL)
+            .cloned();
+        let duration_ms = self
+            .duration
+            .and_then(|took| u64::try_from(took.as_millis()).ok());
         if self.result.outcome.is_success() {
             let output = output::of(self.result);
-            ToolEvent::Result { tool_call_id, tool_name, input, output, duration_ms }
+            ToolEvent::Result {
+                tool_call_id,
+                tool_name,
+                input,
+                output,
+                duration_ms,
+            }
         } else {
-            let error = ToolEventError { message: output::message(self.result) };
-            ToolEvent::Error { tool_call_id, tool_name, input, error, duration_ms }
+            let error = ToolEventError {
+                message: output::message(self.result),
+            };
+            ToolEvent::Error {
+                tool_call_id,
+                tool_name,
+                input,
+                error,
+                duration_ms,
+            }
         }
     }
 }

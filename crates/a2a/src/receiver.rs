@@ -65,7 +65,11 @@ pub struct ReceiverOptions {
 
 impl Default for ReceiverOptions {
     fn default() -> Self {
-        Self { sidecars: true, adk_parts: true, bounds: Bounds::default() }
+        Self {
+            sidecars: true,
+            adk_parts: true,
+            bounds: Bounds::default(),
+        }
     }
 }
 
@@ -152,7 +156,9 @@ pub enum Unreadable {
 
 /// Most texts are one line, and those who read many have another number for it.
 fn of_one_line(error: &serde_json::Error) -> String {
-    error.to_string().replace(" at line 1 column ", " at column ")
+    error
+        .to_string()
+        .replace(" at line 1 column ", " at column ")
 }
 
 impl Receiver {
@@ -171,7 +177,12 @@ impl Receiver {
         let object = Object::read(json)?;
         let mut changes = Vec::new();
         self.table.tally.beyond_bounds += u64::from(object.is_cut);
-        Walk { table: &mut self.table, options: &self.options, changes: &mut changes }.text(&object);
+        Walk {
+            table: &mut self.table,
+            options: &self.options,
+            changes: &mut changes,
+        }
+        .text(&object);
         Ok(changes)
     }
 
@@ -201,13 +212,15 @@ impl Receiver {
             V4Code::Other => return Ok(changes),
         };
         let object = Object::read(json)?;
-        self.table.apply(Scope::Bare, &Event::new(said, &object), &mut changes);
+        self.table
+            .apply(Scope::Bare, &Event::new(said, &object), &mut changes);
         Ok(changes)
     }
 
     fn fail_lone(&mut self, message: &str, changes: &mut Vec<Change>) {
         let named = self.table.lone_open(Scope::Bare).filter(|(_, call)| {
-            message.contains(call.id.as_ref()) || call.name().is_some_and(|name| message.contains(name))
+            message.contains(call.id.as_ref())
+                || call.name().is_some_and(|name| message.contains(name))
         });
         if let Some((serial, _)) = named {
             self.table.fail(serial, message, changes);

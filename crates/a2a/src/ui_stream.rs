@@ -21,7 +21,11 @@ pub const DONE: &str = "[DONE]";
 
 /// One chunk of the stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "type",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
 pub enum UiChunk {
     /// The message begins.
     Start {
@@ -121,7 +125,10 @@ impl UiStream {
 
     /// The same for a reader of that version.
     pub fn of_version(version: UiVersion) -> Self {
-        Self { version, ..Self::default() }
+        Self {
+            version,
+            ..Self::default()
+        }
     }
 
     /// Whether its reader knows of approvals.
@@ -131,10 +138,11 @@ impl UiStream {
 
     /// A person is asked about a call that was told.
     pub fn approval_requested(&self, tool_call_id: &str, approval_id: &str) -> Option<UiChunk> {
-        self.tells_approvals().then(|| UiChunk::ToolApprovalRequest {
-            approval_id: approval_id.to_owned(),
-            tool_call_id: tool_call_id.to_owned(),
-        })
+        self.tells_approvals()
+            .then(|| UiChunk::ToolApprovalRequest {
+                approval_id: approval_id.to_owned(),
+                tool_call_id: tool_call_id.to_owned(),
+            })
     }
 
     /// A person answered.
@@ -157,21 +165,27 @@ impl UiStream {
         if self.tells_approvals()
             && let Some(end) = chunks.last_mut()
         {
-            *end = UiChunk::ToolOutputDenied { tool_call_id: event.tool_call_id().to_owned() };
+            *end = UiChunk::ToolOutputDenied {
+                tool_call_id: event.tool_call_id().to_owned(),
+            };
         }
         chunks
     }
 
     /// The first chunk.
     pub fn start(message_id: impl Into<String>) -> UiChunk {
-        UiChunk::Start { message_id: message_id.into() }
+        UiChunk::Start {
+            message_id: message_id.into(),
+        }
     }
 
     /// The chunks of an event: one, or two for an end whose call was not seen or whose arguments were changed.
     pub fn chunks(&mut self, event: &ToolEvent) -> Vec<UiChunk> {
         let tool_call_id = event.tool_call_id().to_owned();
         let end = match event {
-            ToolEvent::Call { tool_name, input, .. } => {
+            ToolEvent::Call {
+                tool_name, input, ..
+            } => {
                 self.open.insert(tool_call_id.clone(), hash(input.as_ref()));
                 return vec![input_available(tool_call_id, tool_name, input.as_ref())];
             }
@@ -189,13 +203,21 @@ impl UiStream {
         let begun_with = self.open.remove(&tool_call_id);
         match event {
             ToolEvent::Call { .. } => vec![end],
-            ToolEvent::Result { tool_name, input, .. } | ToolEvent::Error { tool_name, input, .. } => {
-                let is_told =
-                    begun_with.is_some_and(|known| input.is_none() || known == hash(input.as_ref()));
+            ToolEvent::Result {
+                tool_name, input, ..
+            }
+            | ToolEvent::Error {
+                tool_name, input, ..
+            } => {
+                let is_told = begun_with
+                    .is_some_and(|known| input.is_none() || known == hash(input.as_ref()));
                 if is_told {
                     return vec![end];
                 }
-                vec![input_available(tool_call_id, tool_name, input.as_ref()), end]
+                vec![
+                    input_available(tool_call_id, tool_name, input.as_ref()),
+                    end,
+                ]
             }
         }
     }
@@ -211,7 +233,9 @@ fn input_available(tool_call_id: String, tool_name: &str, input: Option<&Value>)
     UiChunk::ToolInputAvailable {
         tool_call_id,
         tool_name: tool_name.to_owned(),
-        input: input.cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+        input: input
+            .cloned()
+            .unwrap_or_else(|| Value::Object(serde_json::Map::new())),
         dynamic: true,
     }
 }

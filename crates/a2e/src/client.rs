@@ -82,7 +82,11 @@ struct Inner {
 
 impl Inner {
     fn new(wire: Wire, router: Arc<Router>) -> Arc<Self> {
-        Arc::new(Self { wire, router, closing: Mutex::default() })
+        Arc::new(Self {
+            wire,
+            router,
+            closing: Mutex::default(),
+        })
     }
 }
 
@@ -102,20 +106,31 @@ pub struct Counters {
 
 impl Client {
     /// Connects and does the handshake.
-    pub async fn connect(transport: Transport, options: ConnectOptions) -> Result<Self, ConnectError> {
+    pub async fn connect(
+        transport: Transport,
+        options: ConnectOptions,
+    ) -> Result<Self, ConnectError> {
         let router = Arc::new(Router::new(options.in_flight));
         let wire = match transport {
             Transport::Http(host) => {
                 let wire = HttpWire::connect(&host, options, router.clone()).await?;
-                return Ok(Self { inner: Inner::new(Wire::Http(wire), router) });
+                return Ok(Self {
+                    inner: Inner::new(Wire::Http(wire), router),
+                });
             }
-            Transport::Stdio(command) => {
-                Wire::Stdio(StdioWire::start(command, options.message_limit, router.clone())?)
-            }
+            Transport::Stdio(command) => Wire::Stdio(StdioWire::start(
+                command,
+                options.message_limit,
+                router.clone(),
+            )?),
             Transport::Link(link) => Wire::Link(LinkWire::start(link, router.clone())),
         };
-        let client = Self { inner: Inner::new(wire, router) };
-        let answer = client.request(Body::HandshakeRequest(options.request()), options.timeout).await;
+        let client = Self {
+            inner: Inner::new(wire, router),
+        };
+        let answer = client
+            .request(Body::HandshakeRequest(options.request()), options.timeout)
+            .await;
         client.inner.router.set_welcome(hello::accepted(answer)?);
         Ok(client)
     }
@@ -129,8 +144,14 @@ impl Client {
     /// Whether the host said in the handshake that it knows this extension, such as `tool/cancel`.
     pub fn announces(&self, extension: &str) -> bool {
         let welcome = self.welcome();
-        let lists = welcome.accepted_caps.iter().filter_map(|entry| entry.metadata.get("extensions"));
-        lists.filter_map(|list| list.as_array()).flatten().any(|word| word.as_str() == Some(extension))
+        let lists = welcome
+            .accepted_caps
+            .iter()
+            .filter_map(|entry| entry.metadata.get("extensions"));
+        lists
+            .filter_map(|list| list.as_array())
+            .flatten()
+            .any(|word| word.as_str() == Some(extension))
     }
 
     /// Asks whether the host is there.
@@ -178,7 +199,11 @@ impl Client {
     /// Returns when everything that ran for this client has ended. A child process is waited for, and ended if it
     /// does not end by itself.
     pub async fn close_within(&self, grace: Duration) {
-        let Inner { wire, router, closing } = &*self.inner;
+        let Inner {
+            wire,
+            router,
+            closing,
+        } = &*self.inner;
         let _turn = closing.lock().await;
         if router.begin_closing() {
             let polite = async {
@@ -206,19 +231,38 @@ impl Client {
     ) -> Result<Ticket, CallError> {
         let deadline = Instant::now() + wait;
         let id = Uuid::new_v4();
-        let message = Message { id: id.simple().to_string(), version: None, ts: None, body };
+        let message = Message {
+            id: id.simple().to_string(),
+            version: None,
+            ts: None,
+            body,
+        };
         let (answer, receiver) = oneshot::channel();
         let (sender, events) = event_room.map(EventSender::new).unzip();
         let Inner { wire, router, .. } = &*self.inner;
         let sent = async {
             let slot = router.slot().await?;
-            wire.send(router, id, message, Entry::new(answer, sender, slot)).await
+            wire.send(router, id, message, Entry::new(answer, sender, slot))
+                .await
         };
         match timeout_at(deadline, sent).await {
             Ok(sent) => sent?,
-            Err(_) => return Err(CallError::Timeout { after: wait, taken: false }),
+            Err(_) => {
+                return Err(CallError::Timeout {
+                    after: wait,
+                    taken: false,
+                });
+            }
         }
-        Ok(Ticket { client: self.clone(), id, answer: Some(receiver), events, deadline, wait, parting })
+        Ok(Ticket {
+            client: self.clone(),
+            id,
+            answer: Some(receiver),
+            events,
+            deadline,
+            wait,
+            parting,
+        })
     }
 
     /// Asks the host to stop a call. `false`: there was nothing to stop.
@@ -230,7 +274,11 @@ impl Client {
     }
 
     fn abandon(&self, id: Uuid, parting: Parting) -> Option<Progress> {
-        let parting = if self.announces("tool/cancel") { parting } else { Parting::Silent };
+        let parting = if self.announces("tool/cancel") {
+            parting
+        } else {
+            Parting::Silent
+        };
         let progress = self.inner.router.abandon(id, parting);
         if let (Some(Progress::Taken { .. }), Parting::Cancel) = (progress, parting) {
             self.inner.wire.send_and_forget(Message::new(cancel_of(id)));
@@ -240,12 +288,16 @@ impl Client {
 }
 
 fn cancel_of(id: Uuid) -> Body {
-    Body::ToolCancelRequest(ToolCancelRequest { call_id: id.simple().to_string() })
+    Body::ToolCancelRequest(ToolCancelRequest {
+        call_id: id.simple().to_string(),
+    })
 }
 
 /// An answer of another kind than was asked for.
 pub(crate) fn unlike(expected: &str, given: &Body) -> CallError {
-    CallError::Malformed { reason: format!("it is a `{}` where a `{expected}` should be", given.kind()) }
+    CallError::Malformed {
+        reason: format!("it is a `{}` where a `{expected}` should be", given.kind()),
+    }
 }
 
 impl Drop for Inner {
@@ -262,7 +314,9 @@ impl Drop for Inner {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("is_open", &self.is_open()).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("is_open", &self.is_open())
+            .finish_non_exhaustive()
     }
 }
 
@@ -285,13 +339,21 @@ impl Ticket {
 
     /// The next event. `None`: no more of them, or it is too late.
     pub(crate) async fn event(&mut self) -> Option<Heard> {
-        timeout_at(self.deadline, self.events.as_mut()?.recv()).await.ok().flatten()
+        timeout_at(self.deadline, self.events.as_mut()?.recv())
+            .await
+            .ok()
+            .flatten()
     }
 
     /// The answer, or an error when it is too late. Once.
     pub(crate) async fn answer(&mut self) -> Answer {
-        let lost = |error| Answer { outcome: Err(error), lost: 0 };
-        let Some(receiver) = &mut self.answer else { return lost(CallError::Closed) };
+        let lost = |error| Answer {
+            outcome: Err(error),
+            lost: 0,
+        };
+        let Some(receiver) = &mut self.answer else {
+            return lost(CallError::Closed);
+        };
         let answer = timeout_at(self.deadline, receiver).await;
         self.answer = None;
         match answer {
@@ -299,7 +361,10 @@ impl Ticket {
             Err(_) => {
                 let progress = self.client.abandon(self.id, self.parting);
                 let taken = progress != Some(Progress::OnItsWay);
-                lost(CallError::Timeout { after: self.wait, taken })
+                lost(CallError::Timeout {
+                    after: self.wait,
+                    taken,
+                })
             }
         }
     }

@@ -92,7 +92,14 @@ impl Serialize for WholeEvent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(body) = self;
         let id = body.message_id();
-        Outgoing { kind: "tool/event", id: &id, version: VERSION, ts: body.at, body }.serialize(serializer)
+        Outgoing {
+            kind: "tool/event",
+            id: &id,
+            version: VERSION,
+            ts: body.at,
+            body,
+        }
+        .serialize(serializer)
     }
 }
 
@@ -111,7 +118,13 @@ pub fn encode_into<B: Serialize>(out: &mut Vec<u8>, message: &Outgoing<'_, B>, f
         // Only text that claims to be JSON and is not can fail; the reader must hear of something.
         out.truncate(start);
         let lost = ErrorMessage::new(ErrorCode::RuntimeError, "an answer could not be written");
-        let body = Outgoing { kind: "error", id: message.id, version: VERSION, ts: None, body: lost };
+        let body = Outgoing {
+            kind: "error",
+            id: message.id,
+            version: VERSION,
+            ts: None,
+            body: lost,
+        };
         let _ = serde_json::to_writer(&mut *out, &body);
     }
     out.extend_from_slice(match framing {
@@ -143,7 +156,9 @@ struct Head<'a> {
 }
 
 /// A field that is there, be it null.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -164,7 +179,9 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| unreadable(format!("the message is not UTF-8: {error}")))?;
     if depth(text) > MAX_DEPTH {
-        return Err(unreadable(format!("the message is nested deeper than {MAX_DEPTH}")));
+        return Err(unreadable(format!(
+            "the message is nested deeper than {MAX_DEPTH}"
+        )));
     }
     if !text.trim_start().starts_with('{') {
         return Err(match serde_json::from_str::<serde::de::IgnoredAny>(text) {
@@ -182,7 +199,12 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
     let id = match head.id.map(words) {
         None => Cow::Borrowed(""),
         Some(Some(id)) if id.len() <= MAX_ID => id,
-        Some(Some(_)) => return Err(invalid("", format!("the `id` is longer than {MAX_ID} bytes"))),
+        Some(Some(_)) => {
+            return Err(invalid(
+                "",
+                format!("the `id` is longer than {MAX_ID} bytes"),
+            ));
+        }
         Some(None) => return Err(invalid("", "the `id` must be a string")),
     };
     let kind = match head.kind.map(words) {
@@ -190,7 +212,11 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
         Some(None) => return Err(invalid(&id, "the `type` must be a string")),
         Some(Some(kind)) => kind,
     };
-    let version = match head.version.or(head.a2e).filter(|given| given.get() != "null") {
+    let version = match head
+        .version
+        .or(head.a2e)
+        .filter(|given| given.get() != "null")
+    {
         None => None,
         Some(given) => match words(given) {
             Some(version) => Some(version.into_owned()),
@@ -201,17 +227,28 @@ pub fn decode(bytes: &[u8], side: Side) -> Result<Message, Box<ErrorMessage>> {
     let is_small = Body::is_request(&kind) && Body::is_known(&kind) && kind != "tool/call/req";
     if side == Side::Host && is_small && text.len() > MAX_SMALL {
         let reason = format!("a `{}` may be {MAX_SMALL} bytes long", shortened(&kind));
-        return Err(Box::new(ErrorMessage::new(ErrorCode::SchemaViolation, reason).to(&*id)));
+        return Err(Box::new(
+            ErrorMessage::new(ErrorCode::SchemaViolation, reason).to(&*id),
+        ));
     }
     let is_known = side == Side::Agent || Body::is_request(&kind);
-    let read = if is_known { Body::read(&kind, text) } else { None };
+    let read = if is_known {
+        Body::read(&kind, text)
+    } else {
+        None
+    };
     let body = match read {
         Some(Ok(body)) => body,
         Some(Err(error)) => return Err(violation(&id, &error)),
         None => Body::Other(other(&kind, text).map_err(|error| unreadable(error.to_string()))?),
     };
     let ts = head.ts.and_then(|ts| ts.get().parse().ok());
-    Ok(Message { id: id.into_owned(), version, ts, body })
+    Ok(Message {
+        id: id.into_owned(),
+        version,
+        ts,
+        body,
+    })
 }
 
 /// The fields of a body, with the place of whatever is wrong.
@@ -230,7 +267,10 @@ fn other(kind: &str, text: &str) -> serde_json::Result<OtherBody> {
     for name in ["type", "id", "version", "ts"] {
         fields.remove(name);
     }
-    Ok(OtherBody { kind: kind.to_owned(), fields })
+    Ok(OtherBody {
+        kind: kind.to_owned(),
+        fields,
+    })
 }
 
 fn words(raw: &RawValue) -> Option<Cow<'_, str>> {
@@ -259,14 +299,21 @@ pub fn id_in(head: &[u8]) -> String {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let Some(end) = string_end(head, place) else { break };
+                let Some(end) = string_end(head, place) else {
+                    break;
+                };
                 if depth == 1
                     && &head[place..end] == b"\"id\""
                     && let Some(value) = head[end..].trim_ascii_start().strip_prefix(b":")
                 {
                     let value = value.trim_ascii_start();
-                    let end = if value.first() == Some(&b'"') { string_end(value, 0) } else { None };
-                    let id = end.and_then(|end| serde_json::from_slice::<String>(&value[..end]).ok());
+                    let end = if value.first() == Some(&b'"') {
+                        string_end(value, 0)
+                    } else {
+                        None
+                    };
+                    let id =
+                        end.and_then(|end| serde_json::from_slice::<String>(&value[..end]).ok());
                     return id.filter(|id| id.len() <= MAX_ID).unwrap_or_default();
                 }
                 place = end;
@@ -301,7 +348,9 @@ fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) ->
     // The column is of the whole message, which the sender did not write by hand.
     let reason = shortened(reason.split(" at line ").next().unwrap_or_default());
     let reason = reason.as_str();
-    let missing = reason.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+    let missing = reason
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.strip_suffix('`'));
     let (field, message) = match (path.as_str(), missing) {
         (".", Some(missing)) => (missing, format!("`{missing}` is missing")),
         (".", None) => ("", reason.to_owned()),
@@ -309,7 +358,9 @@ fn violation(id: &str, error: &serde_path_to_error::Error<serde_json::Error>) ->
     };
     let mut refused = ErrorMessage::new(ErrorCode::SchemaViolation, message).to(id);
     if !field.is_empty() {
-        refused.detail.insert("field".to_owned(), Value::from(field));
+        refused
+            .detail
+            .insert("field".to_owned(), Value::from(field));
     }
     Box::new(refused)
 }

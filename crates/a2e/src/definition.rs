@@ -29,10 +29,18 @@ pub struct ToolDefinition {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_parameters: Vec<ToolParameter>,
     /// Whether it reports events while it runs.
-    #[serde(default = "yes", deserialize_with = "lax::flag", skip_serializing_if = "Clone::clone")]
+    #[serde(
+        default = "yes",
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "Clone::clone"
+    )]
     pub streaming: bool,
     /// Whether it is safe to repeat.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub idempotent: bool,
     /// Classification words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,7 +52,11 @@ pub struct ToolDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolkit: Option<String>,
     /// Whether it stays out of lists until it is asked for.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub defer_loading: bool,
     /// What sort of thing it is. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +84,10 @@ fn is_first_version(version: &str) -> bool {
 impl ToolDefinition {
     /// A declared tool under the name it has on the wire.
     pub fn of(name: &str, declaration: &Declaration, deferred: bool) -> Self {
-        let (input, output) = (&declaration.input.schema, declaration.output.schema.as_deref());
+        let (input, output) = (
+            &declaration.input.schema,
+            declaration.output.schema.as_deref(),
+        );
         let lossy = |schema: &&Value| !parameter::tells_all_of(schema);
         let version = &declaration.version;
         Self {
@@ -83,10 +98,15 @@ impl ToolDefinition {
             streaming: declaration.interface.execution.streaming,
             idempotent: declaration.interface.execution.idempotent,
             tags: declaration.tags.clone(),
-            version: if version.is_empty() { first_version() } else { version.clone() },
+            version: if version.is_empty() {
+                first_version()
+            } else {
+                version.clone()
+            },
             toolkit: Some(declaration.toolkit.clone()).filter(|toolkit| !toolkit.is_empty()),
             defer_loading: deferred,
-            kind: (declaration.kind != ToolKind::Function).then(|| declaration.kind.as_str().to_owned()),
+            kind: (declaration.kind != ToolKind::Function)
+                .then(|| declaration.kind.as_str().to_owned()),
             input_schema: Some(&**input).filter(lossy).cloned(),
             output_schema: output.filter(lossy).cloned(),
         }

@@ -12,7 +12,9 @@ use serde::{
 pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if name.len() > MAX_NAME {
-        return Err(D::Error::custom(format_args!("it is longer than {MAX_NAME} bytes")));
+        return Err(D::Error::custom(format_args!(
+            "it is longer than {MAX_NAME} bytes"
+        )));
     }
     Ok(name)
 }
@@ -74,7 +76,11 @@ pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, 
             Ok(given as f64)
         }
         fn visit_str<E: Error>(self, given: &str) -> Result<f64, E> {
-            let number = given.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+            let number = given
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite());
             number.ok_or_else(|| E::invalid_value(Unexpected::Str(given), &self))
         }
     }
@@ -90,14 +96,18 @@ pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64,
     if given.fract() == 0.0 && given.abs() <= EXACT {
         return Ok(given as i64);
     }
-    Err(D::Error::invalid_value(Unexpected::Float(given), &"a whole number"))
+    Err(D::Error::invalid_value(
+        Unexpected::Float(given),
+        &"a whole number",
+    ))
 }
 
 /// A whole number from 0 up.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let given = integer(deserializer)?;
-    u64::try_from(given)
-        .map_err(|_| D::Error::invalid_value(Unexpected::Signed(given), &"a whole number from 0 up"))
+    u64::try_from(given).map_err(|_| {
+        D::Error::invalid_value(Unexpected::Signed(given), &"a whole number from 0 up")
+    })
 }
 
 pub(crate) fn is_zero(count: &u64) -> bool {
@@ -108,7 +118,9 @@ pub(crate) fn is_zero(count: &u64) -> bool {
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let time = patience(deserializer)?;
     if time.is_zero() {
-        Err(D::Error::custom("a timeout must be a number of seconds over 0"))
+        Err(D::Error::custom(
+            "a timeout must be a number of seconds over 0",
+        ))
     } else {
         Ok(time)
     }
@@ -118,12 +130,17 @@ pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dura
 pub(crate) fn patience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let given = number(deserializer)?;
     if given.is_nan() || given < 0.0 {
-        return Err(D::Error::custom("a timeout must be a number of seconds, not less than 0"));
+        return Err(D::Error::custom(
+            "a timeout must be a number of seconds, not less than 0",
+        ));
     }
     Ok(Duration::from_secs_f64(given.min(86_400.0)))
 }
 
 /// Other hosts take whole seconds only, so a fraction is rounded up.
-pub(crate) fn whole_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn whole_seconds<S: Serializer>(
+    time: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }

@@ -19,14 +19,15 @@ pub mod sse;
 mod tool_api;
 
 pub use client::{
-    AuthToken, CallError, Client, ConnectError, ConnectOptions, Counters, Gone, HttpHost, Notice, Notices,
-    ProtocolError, Stderr, StdioCommand, Transport,
+    AuthToken, CallError, Client, ConnectError, ConnectOptions, Counters, Gone, HttpHost, Notice,
+    Notices, ProtocolError, Stderr, StdioCommand, Transport,
 };
 pub use definition::{ToolDefinition, ToolParameter};
 pub use link::Link;
 pub use message::{
-    Body, CapabilityEntry, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse,
-    InvokeEvent, Message, OtherBody, Pong, RefusalReason, Shutdown, ToolCallRequest, ToolCallResponse,
-    ToolCancelRequest, ToolCancelResponse, ToolEvent, ToolListRequest, ToolListResponse, ToolResult,
+    Body, CapabilityEntry, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest,
+    HandshakeResponse, InvokeEvent, Message, OtherBody, Pong, RefusalReason, Shutdown,
+    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolCancelResponse, ToolEvent,
+    ToolListRequest, ToolListResponse, ToolResult,
 };
 pub use tool_api::{Call, CallEvent, CallOptions, ListOptions, ToolApi};

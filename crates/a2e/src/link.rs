@@ -17,6 +17,15 @@ impl Link {
     pub fn pair(room: usize) -> (Self, Self) {
         let (to_there, from_here) = mpsc::channel(room);
         let (to_here, from_there) = mpsc::channel(room);
-        (Self { sender: to_there, receiver: from_there }, Self { sender: to_here, receiver: from_here })
+        (
+            Self {
+                sender: to_there,
+                receiver: from_there,
+            },
+            Self {
+                sender: to_here,
+                receiver: from_here,
+            },
+        )
     }
 }

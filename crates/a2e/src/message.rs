@@ -11,8 +11,8 @@ pub use self::core::{
     InvokeEvent, Pong, RefusalReason, Shutdown,
 };
 pub use tools::{
-    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolCancelResponse, ToolEvent, ToolListRequest,
-    ToolListResponse, ToolResult,
+    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolCancelResponse, ToolEvent,
+    ToolListRequest, ToolListResponse, ToolResult,
 };
 
 /// One message.
@@ -31,12 +31,22 @@ pub struct Message {
 impl Message {
     /// A message with an id of its own.
     pub fn new(body: Body) -> Self {
-        Self { id: Uuid::new_v4().simple().to_string(), version: None, ts: None, body }
+        Self {
+            id: Uuid::new_v4().simple().to_string(),
+            version: None,
+            ts: None,
+            body,
+        }
     }
 
     /// A message without an id: the reader makes one up. For events, which nobody answers.
     pub fn unnamed(body: Body) -> Self {
-        Self { id: String::new(), version: None, ts: None, body }
+        Self {
+            id: String::new(),
+            version: None,
+            ts: None,
+            body,
+        }
     }
 }
 
@@ -174,7 +184,11 @@ impl Body {
             Self::ToolCallResponse(body) => &mut body.req_id,
             Self::ToolCancelResponse(body) => &mut body.req_id,
             Self::Other(body) => {
-                let given = body.fields.get("req_id").and_then(Value::as_str).unwrap_or_default();
+                let given = body
+                    .fields
+                    .get("req_id")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
                 if given.is_empty() {
                     body.fields.insert("req_id".to_owned(), Value::from(id));
                 }

@@ -8,8 +8,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    AppliedSandbox, ApprovalStatus, ArtifactRef, Disposition, ErrorClass, Event, EventBody, InvocationId,
-    LogLevel, Outcome, Redactions, ResultPersistence, RetryGuidance, ToolError, ToolResult as HostResult,
+    AppliedSandbox, ApprovalStatus, ArtifactRef, Disposition, ErrorClass, Event, EventBody,
+    InvocationId, LogLevel, Outcome, Redactions, ResultPersistence, RetryGuidance, ToolError,
+    ToolResult as HostResult,
 };
 
 use crate::{ToolCallResponse, ToolEvent, ToolResult, codec};
@@ -43,7 +44,10 @@ struct ResultView<'a> {
     error: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_code: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "codec::whole_events")]
+    #[serde(
+        skip_serializing_if = "<[_]>::is_empty",
+        serialize_with = "codec::whole_events"
+    )]
     events: &'a [ToolEvent],
     invocation_id: InvocationId,
     outcome: Outcome,
@@ -88,7 +92,13 @@ impl<'a> CallResponseView<'a> {
         events: &'a [ToolEvent],
         most: usize,
     ) -> Self {
-        Self::with(Data::of_plugin(result, most), req_id, tool_name, result, events)
+        Self::with(
+            Data::of_plugin(result, most),
+            req_id,
+            tool_name,
+            result,
+            events,
+        )
     }
 
     fn with(
@@ -217,7 +227,11 @@ fn told(error: &ToolError) -> Cow<'_, str> {
 
 /// What to do next: as the error says, or where the rest of a text is that was cut for the wire alone.
 fn hint(result: &HostResult, cut: bool) -> Option<Cow<'_, str>> {
-    let of_error = result.error.as_ref().and_then(|error| error.hint.as_deref()).map(Cow::Borrowed);
+    let of_error = result
+        .error
+        .as_ref()
+        .and_then(|error| error.hint.as_deref())
+        .map(Cow::Borrowed);
     let whole = || {
         let id = result.invocation_id;
         Cow::Owned(format!(
@@ -288,9 +302,16 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
                 (Some(done), Some(total)) if total > 0 => Some(done as f64 * 100.0 / total as f64),
                 _ => None,
             };
-            if let Some(percent) = progress.percent.or(share).filter(|percent| percent.is_finite()) {
+            if let Some(percent) = progress
+                .percent
+                .or(share)
+                .filter(|percent| percent.is_finite())
+            {
                 // Whole, as clients want it.
-                data.insert("pct".to_owned(), Value::from(percent.clamp(0.0, 100.0) as u8));
+                data.insert(
+                    "pct".to_owned(),
+                    Value::from(percent.clamp(0.0, 100.0) as u8),
+                );
             }
             data.insert("message".to_owned(), Value::from(progress.message.as_str()));
             for (name, count) in [("done", progress.done), ("total", progress.total)] {
@@ -310,18 +331,25 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             data.insert("message".to_owned(), Value::from(message));
             data
         }),
-        EventBody::Log { level, message } => {
-            ("log", object(json!({ "level": level_word(*level), "message": message })))
-        }
+        EventBody::Log { level, message } => (
+            "log",
+            object(json!({ "level": level_word(*level), "message": message })),
+        ),
         EventBody::Artifact { name, content } => {
             let (mime, chunk) = match content.encoded() {
                 Some((data, media_type)) => (media_type, Cow::Borrowed(data)),
                 None => {
                     let text = content.reading().unwrap_or_default();
-                    ("text/plain; charset=utf-8", Cow::Owned(STANDARD.encode(&*text)))
+                    (
+                        "text/plain; charset=utf-8",
+                        Cow::Owned(STANDARD.encode(&*text)),
+                    )
                 }
             };
-            ("artifact", object(json!({ "name": name, "mime": mime, "chunk": chunk, "final": true })))
+            (
+                "artifact",
+                object(json!({ "name": name, "mime": mime, "chunk": chunk, "final": true })),
+            )
         }
         // Its bytes do not come with the event: clients that add chunks up add nothing, the others ask for the reference.
         EventBody::Kept(piece) => (
@@ -349,9 +377,18 @@ pub fn event(req_id: &str, event: &Event) -> Option<ToolEvent> {
             })),
         ),
     };
-    #[expect(clippy::cast_precision_loss, reason = "microseconds of this century fit")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "microseconds of this century fit"
+    )]
     let at = Some(event.at.as_microsecond() as f64 / 1_000_000.0);
-    Some(ToolEvent { kind: kind.to_owned(), req_id: req_id.to_owned(), data, seq: event.seq, at })
+    Some(ToolEvent {
+        kind: kind.to_owned(),
+        req_id: req_id.to_owned(),
+        data,
+        seq: event.seq,
+        at,
+    })
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -390,13 +427,20 @@ mod tests {
     #[test]
     fn a_text_that_is_cut_for_the_wire_is_a_preview_and_says_where_the_whole_is() {
         let result = result(&"a".repeat(100));
-        let whole = CallResponseView::of("r", "read", &result, &[], 100).to_message().data;
+        let whole = CallResponseView::of("r", "read", &result, &[], 100)
+            .to_message()
+            .data;
         assert_eq!(
             (whole.disposition, whole.truncated, whole.hint),
             (Some(Disposition::Inline), false, None)
         );
-        let cut = CallResponseView::of("r", "read", &result, &[], 99).to_message().data;
-        assert_eq!((cut.disposition, cut.truncated), (Some(Disposition::Preview), true));
+        let cut = CallResponseView::of("r", "read", &result, &[], 99)
+            .to_message()
+            .data;
+        assert_eq!(
+            (cut.disposition, cut.truncated),
+            (Some(Disposition::Preview), true)
+        );
         let place = format!("`GET /invocations/{}`", result.invocation_id);
         assert!(cut.hint.is_some_and(|hint| hint.contains(&place)));
         assert_eq!(cut.data.unwrap()["text"].as_str().map(str::len), Some(99));

@@ -63,7 +63,10 @@ impl Parser {
     /// A new stream begins. Half an event of the old one is worth nothing; the host sends it again.
     pub fn restart(&mut self) {
         let last_id = self.last_id.take();
-        *self = Self { last_id, ..Self::new(self.limit) };
+        *self = Self {
+            last_id,
+            ..Self::new(self.limit)
+        };
     }
 
     /// Takes the next bytes of the stream; `each` hears what has come whole with them.
@@ -140,7 +143,11 @@ impl Parser {
         if !self.too_long && self.data.len() + value.len() > self.limit {
             self.give_up();
         }
-        let room = if self.too_long { HEAD.saturating_sub(self.data.len()) } else { value.len() };
+        let room = if self.too_long {
+            HEAD.saturating_sub(self.data.len())
+        } else {
+            value.len()
+        };
         self.data.extend_from_slice(&value[..room.min(value.len())]);
         if !self.too_long {
             self.data.push(b'\n');
@@ -205,7 +212,11 @@ mod tests {
     fn check(text: &str, expected: &[Said], id: Option<&str>) {
         for cut in 1..=text.len() {
             let (found, last_id) = said(text.as_bytes(), &[cut], 100);
-            assert_eq!((&*found, last_id.as_deref()), (expected, id), "cut after {cut}: {text:?}");
+            assert_eq!(
+                (&*found, last_id.as_deref()),
+                (expected, id),
+                "cut after {cut}: {text:?}"
+            );
         }
     }
 
@@ -216,15 +227,31 @@ mod tests {
     #[test]
     fn fields() {
         check("data: {}\n\n", &[event("{}")], None);
-        check("data:{}\r\n\r\ndata: b\r\rdata: c\n\n", &[event("{}"), event("b"), event("c")], None);
-        check("data: a\ndata:  b\ndata\ndata: c\n\n", &[event("a\n b\n\nc")], None);
+        check(
+            "data:{}\r\n\r\ndata: b\r\rdata: c\n\n",
+            &[event("{}"), event("b"), event("c")],
+            None,
+        );
+        check(
+            "data: a\ndata:  b\ndata\ndata: c\n\n",
+            &[event("a\n b\n\nc")],
+            None,
+        );
         check(
             ": alive\n\n:\n\nid: 1-7\nevent: x\nretry: 3\nother\n\n",
             &[Said::Comment, Said::Comment],
             Some("1-7"),
         );
-        check("id: 1\ndata: a\n\nid: 2\ndata: half", &[event("a")], Some("1"));
-        check("id: 1\ndata: a\n\nid\ndata: b\n\n", &[event("a"), event("b")], None);
+        check(
+            "id: 1\ndata: a\n\nid: 2\ndata: half",
+            &[event("a")],
+            Some("1"),
+        );
+        check(
+            "id: 1\ndata: a\n\nid\ndata: b\n\n",
+            &[event("a"), event("b")],
+            None,
+        );
         check("data: a:b: c\n\n\n\n\n", &[event("a:b: c")], None);
         check("data: \n\n", &[event("")], None);
     }
@@ -232,10 +259,22 @@ mod tests {
     #[test]
     fn long_events_are_skipped_whole() {
         let long = "x".repeat(101);
-        check(&format!("id: 1\ndata: {long}\n\ndata: b\n\n"), &[Said::TooLong, event("b")], Some("1"));
+        check(
+            &format!("id: 1\ndata: {long}\n\ndata: b\n\n"),
+            &[Said::TooLong, event("b")],
+            Some("1"),
+        );
         let lines = "data: 0123456789\n".repeat(12);
-        check(&format!("{lines}\ndata: b\n\n"), &[Said::TooLong, event("b")], None);
-        check(&format!(": {}\n\ndata: b\n\n", "y".repeat(50)), &[Said::Comment, event("b")], None);
+        check(
+            &format!("{lines}\ndata: b\n\n"),
+            &[Said::TooLong, event("b")],
+            None,
+        );
+        check(
+            &format!(": {}\n\ndata: b\n\n", "y".repeat(50)),
+            &[Said::Comment, event("b")],
+            None,
+        );
     }
 
     #[test]

@@ -69,7 +69,10 @@ struct Kept {
 impl ToolApi {
     /// The tools of the host a client is connected to.
     pub fn new(client: &Client) -> Self {
-        Self { client: client.clone(), lists: Arc::default() }
+        Self {
+            client: client.clone(),
+            lists: Arc::default(),
+        }
     }
 
     /// The connection.
@@ -82,10 +85,18 @@ impl ToolApi {
     pub async fn list(&self, options: &ListOptions) -> Result<Arc<[ToolDefinition]>, CallError> {
         let request = options.request();
         let as_of = self.client.lists();
-        if let Some(kept) = self.lists().get(&request).filter(|kept| kept.as_of == as_of) {
+        if let Some(kept) = self
+            .lists()
+            .get(&request)
+            .filter(|kept| kept.as_of == as_of)
+        {
             return Ok(kept.tools.clone());
         }
-        let tools = match self.client.request(Body::ToolListRequest(request.clone()), LIST).await? {
+        let tools = match self
+            .client
+            .request(Body::ToolListRequest(request.clone()), LIST)
+            .await?
+        {
             Body::ToolListResponse(response) => Arc::<[ToolDefinition]>::from(response.tools),
             other => return Err(unlike("tool/list/resp", &other)),
         };
@@ -93,7 +104,13 @@ impl ToolApi {
         if lists.len() >= LISTS && !lists.contains_key(&request) {
             lists.clear();
         }
-        lists.insert(request, Kept { as_of, tools: tools.clone() });
+        lists.insert(
+            request,
+            Kept {
+                as_of,
+                tools: tools.clone(),
+            },
+        );
         Ok(tools)
     }
 
@@ -103,8 +120,15 @@ impl ToolApi {
     }
 
     /// Calls a tool and waits for its result. A tool that fails is a result too, with `success` false.
-    pub async fn call(&self, name: impl Into<String>, arguments: Value) -> Result<ToolResult, CallError> {
-        self.start(CallOptions::new(name, arguments)).await?.result().await
+    pub async fn call(
+        &self,
+        name: impl Into<String>,
+        arguments: Value,
+    ) -> Result<ToolResult, CallError> {
+        self.start(CallOptions::new(name, arguments))
+            .await?
+            .result()
+            .await
     }
 
     /// Starts a call, to hear its events, to stop it, or to wait for its result later.
@@ -112,7 +136,10 @@ impl ToolApi {
         let wait = options.timeout.saturating_add(ANSWER_GRACE);
         let event_room = options.streaming.then_some(options.event_room);
         let body = Body::ToolCallRequest(options.request()?);
-        let ticket = self.client.send(body, wait, event_room, Parting::Cancel).await?;
+        let ticket = self
+            .client
+            .send(body, wait, event_room, Parting::Cancel)
+            .await?;
         Ok(Call::new(ticket))
     }
 

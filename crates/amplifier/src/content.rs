@@ -48,7 +48,9 @@ impl ContentBlock {
 
     /// An image that is base64 already.
     pub fn encoded_image(media_type: String, data: String) -> Result<Self, ContentError> {
-        let is_image = media_type.strip_prefix("image/").is_some_and(|kind| !kind.is_empty());
+        let is_image = media_type
+            .strip_prefix("image/")
+            .is_some_and(|kind| !kind.is_empty());
         if !is_image {
             return Err(ContentError::MediaType);
         }
@@ -71,15 +73,18 @@ impl ContentBlock {
 
     fn read(value: &Value) -> Result<Self, ContentError> {
         match value["type"].as_str() {
-            Some("text") => {
-                value["text"].as_str().map(|text| Self::Text(text.to_owned())).ok_or(ContentError::Block)
-            }
+            Some("text") => value["text"]
+                .as_str()
+                .map(|text| Self::Text(text.to_owned()))
+                .ok_or(ContentError::Block),
             Some("image") => {
                 let source = &value["source"];
                 if source["type"] != "base64" {
                     return Err(ContentError::Source);
                 }
-                let media_type = source["media_type"].as_str().ok_or(ContentError::MediaType)?;
+                let media_type = source["media_type"]
+                    .as_str()
+                    .ok_or(ContentError::MediaType)?;
                 let data = source["data"].as_str().ok_or(ContentError::Data)?;
                 Self::encoded_image(media_type.to_owned(), data.to_owned())
             }
@@ -120,7 +125,14 @@ impl Serialize for ContentBlock {
             }
             Self::Image { media_type, data } => {
                 block.serialize_field("type", "image")?;
-                block.serialize_field("source", &Source { r#type: "base64", media_type, data })?;
+                block.serialize_field(
+                    "source",
+                    &Source {
+                        r#type: "base64",
+                        media_type,
+                        data,
+                    },
+                )?;
             }
         }
         block.end()

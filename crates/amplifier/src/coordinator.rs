@@ -92,14 +92,25 @@ impl Coordinator {
             cleanups: Mutex::default(),
             cancellation,
         };
-        (Self { shared: Arc::new(shared), module: None, hooks: HookRegistry::default() }, switch)
+        (
+            Self {
+                shared: Arc::new(shared),
+                module: None,
+                hooks: HookRegistry::default(),
+            },
+            switch,
+        )
     }
 
     /// The same coordinator, for one module: what is mounted through it is that module's.
     #[must_use]
     pub fn for_module(&self, module: &ModuleId) -> Self {
         let hooks = self.hooks.for_module(module);
-        Self { shared: Arc::clone(&self.shared), module: Some(module.clone()), hooks }
+        Self {
+            shared: Arc::clone(&self.shared),
+            module: Some(module.clone()),
+            hooks,
+        }
     }
 
     /// Says which session it is for. The first word counts.
@@ -131,10 +142,20 @@ impl Coordinator {
         }
         let mut tools = lock(&self.shared.tools);
         if let Some(holder) = tools.iter().find(|mounted| mounted.name == name) {
-            return Err(MountError::NameTaken { name, by: holder.module.clone() });
+            return Err(MountError::NameTaken {
+                name,
+                by: holder.module.clone(),
+            });
         }
-        self.note(MountChange::Mounted { name: name.clone(), module: self.module.clone() });
-        tools.push(MountedTool { name, tool, module: self.module.clone() });
+        self.note(MountChange::Mounted {
+            name: name.clone(),
+            module: self.module.clone(),
+        });
+        tools.push(MountedTool {
+            name,
+            tool,
+            module: self.module.clone(),
+        });
         Ok(())
     }
 
@@ -142,7 +163,9 @@ impl Coordinator {
     pub fn unmount(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let mut tools = lock(&self.shared.tools);
         let place = tools.iter().position(|mounted| mounted.name == name)?;
-        self.note(MountChange::Unmounted { name: name.to_owned() });
+        self.note(MountChange::Unmounted {
+            name: name.to_owned(),
+        });
         Some(tools.remove(place).tool)
     }
 
@@ -162,18 +185,29 @@ impl Coordinator {
     /// A tool by its name.
     pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let tools = lock(&self.shared.tools);
-        tools.iter().find(|mounted| mounted.name == name).map(|mounted| Arc::clone(&mounted.tool))
+        tools
+            .iter()
+            .find(|mounted| mounted.name == name)
+            .map(|mounted| Arc::clone(&mounted.tool))
     }
 
     /// The names of all tools, in the order in which they were mounted.
     pub fn tool_names(&self) -> Vec<String> {
-        lock(&self.shared.tools).iter().map(|mounted| mounted.name.clone()).collect()
+        lock(&self.shared.tools)
+            .iter()
+            .map(|mounted| mounted.name.clone())
+            .collect()
     }
 
     /// All tools with their names and modules, in the order in which they were mounted.
     pub fn tools(&self) -> Vec<(String, Option<ModuleId>, Arc<dyn Tool>)> {
-        let each =
-            |mounted: &MountedTool| (mounted.name.clone(), mounted.module.clone(), Arc::clone(&mounted.tool));
+        let each = |mounted: &MountedTool| {
+            (
+                mounted.name.clone(),
+                mounted.module.clone(),
+                Arc::clone(&mounted.tool),
+            )
+        };
         lock(&self.shared.tools).iter().map(each).collect()
     }
 
@@ -218,7 +252,9 @@ impl Coordinator {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Value, MountError>> + Send + 'static,
     {
-        self.shared.contributions.add(channel.into(), name.into(), callback);
+        self.shared
+            .contributions
+            .add(channel.into(), name.into(), callback);
     }
 
     /// Says which events the module will emit: a contribution to `observability.events`.
@@ -281,13 +317,18 @@ impl Coordinator {
 
     /// Whether a tool is mounted, under whatever name.
     pub(crate) fn has_mounted(&self, tool: &Arc<dyn Tool>) -> bool {
-        let same = |mounted: &MountedTool| Arc::ptr_eq(&mounted.tool, tool) || mounted.name == tool.name();
-        lock(&self.shared.tools).iter().any(|mounted| same(mounted) && mounted.module == self.module)
+        let same =
+            |mounted: &MountedTool| Arc::ptr_eq(&mounted.tool, tool) || mounted.name == tool.name();
+        lock(&self.shared.tools)
+            .iter()
+            .any(|mounted| same(mounted) && mounted.module == self.module)
     }
 
     /// Whether the module of this handle has mounted a tool or a hook handler.
     pub(crate) fn has_brought(&self) -> bool {
-        let has_tool = lock(&self.shared.tools).iter().any(|mounted| mounted.module == self.module);
+        let has_tool = lock(&self.shared.tools)
+            .iter()
+            .any(|mounted| mounted.module == self.module);
         has_tool || self.hooks.has_own()
     }
 
@@ -298,7 +339,9 @@ impl Coordinator {
         loop {
             let own = {
                 let mut cleanups = lock(&self.shared.cleanups);
-                let place = cleanups.iter().rposition(|(module, _)| *module == self.module);
+                let place = cleanups
+                    .iter()
+                    .rposition(|(module, _)| *module == self.module);
                 place.map(|place| cleanups.remove(place).1)
             };
             let Some(cleanup) = own else { return };

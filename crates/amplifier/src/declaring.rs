@@ -62,7 +62,10 @@ impl ToolSpec {
 
     /// The name that a module gave the tool of a declaration; for any other tool, the name in its id.
     pub fn native_name(declaration: &Declaration) -> &str {
-        let own = declaration.external_mappings.iter().find(|mapping| mapping.system == SYSTEM);
+        let own = declaration
+            .external_mappings
+            .iter()
+            .find(|mapping| mapping.system == SYSTEM);
         own.map_or_else(|| declaration.tool_id.name(), |mapping| &mapping.native_id)
     }
 }
@@ -70,7 +73,10 @@ impl ToolSpec {
 /// A text with `_` for what an id cannot have, and for `also`.
 fn plain(text: &str, also: &[char]) -> String {
     let fits = |c: char| {
-        c.is_ascii_alphanumeric() || (matches!(c, '_' | '-' | '.' | '/' | ':') && !also.contains(&c))
+        c.is_ascii_alphanumeric()
+            || (matches!(c, '_' | '-' | '.' | '/' | ':') && !also.contains(&c))
     };
-    text.chars().map(|c| if fits(c) { c } else { '_' }).collect()
+    text.chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect()
 }

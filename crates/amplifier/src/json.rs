@@ -33,7 +33,10 @@ impl Json {
     /// See [`parse`](Self::parse), for a text that is known to be one JSON value.
     pub(crate) fn of_raw(raw: Box<RawValue>) -> Result<Self, JsonError> {
         let value = serde_json::from_str(&without_half_pairs(raw.get()))?;
-        Ok(Self { value, text: Some(raw) })
+        Ok(Self {
+            value,
+            text: Some(raw),
+        })
     }
 
     /// The value.
@@ -55,7 +58,10 @@ impl Json {
     pub fn field(&self, key: &str) -> Option<Self> {
         let value = self.value.get(key)?;
         let written = || {
-            let found = in_order(self.text()?)?.into_iter().rev().find(|(name, _)| name == key)?;
+            let found = in_order(self.text()?)?
+                .into_iter()
+                .rev()
+                .find(|(name, _)| name == key)?;
             Self::of_raw(found.1).ok()
         };
         Some(written().unwrap_or_else(|| Self::from(value.clone())))
@@ -117,7 +123,9 @@ pub(crate) fn in_order(text: &str) -> Option<Vec<(String, Box<RawValue>)>> {
             deserializer.deserialize_map(Visitor)
         }
     }
-    serde_json::from_str::<Pairs>(text).ok().map(|pairs| pairs.0)
+    serde_json::from_str::<Pairs>(text)
+        .ok()
+        .map(|pairs| pairs.0)
 }
 
 /// JSON text without the escapes of half surrogate pairs.
@@ -133,7 +141,11 @@ fn without_half_pairs(text: &str) -> Cow<'_, str> {
             continue;
         }
         match escaped_unit(text, at) {
-            Some(0xD800..=0xDBFF) if matches!(escaped_unit(text, at + 6), Some(0xDC00..=0xDFFF)) => at += 12,
+            Some(0xD800..=0xDBFF)
+                if matches!(escaped_unit(text, at + 6), Some(0xDC00..=0xDFFF)) =>
+            {
+                at += 12;
+            }
             Some(0xD800..=0xDFFF) => {
                 kept.push_str(&text[from..at]);
                 at += 6;

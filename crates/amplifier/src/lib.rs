@@ -31,20 +31,23 @@ pub use content::{ContentBlock, ContentError};
 pub use coordinator::{CancelSwitch, Cancellation, Coordinator, MountChange};
 pub use declaring::{Declared, MAX_DESCRIPTION, MAX_SCHEMA, MAX_TOOLS, SYSTEM};
 pub use hooks::{
-    Approval, ApprovalDefault, ContextInjection, ContextRole, Gathering, Handler, HookAction, HookFailure,
-    HookHandler, HookRegistry, HookResult, MessageLevel, Registration, UnfitAnswer, Wants,
+    Approval, ApprovalDefault, ContextInjection, ContextRole, Gathering, Handler, HookAction,
+    HookFailure, HookHandler, HookRegistry, HookResult, MessageLevel, Registration, UnfitAnswer,
+    Wants,
 };
 pub use json::{Json, JsonError};
 pub use manifest::{
     ComponentError, DeclaredTransport, FolderError, FolderNames, FoundIn, MANIFEST_FILE, Manifest,
     ManifestError, ModuleType, component_type, detect,
 };
-pub use module::{LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport};
+pub use module::{
+    LoadFailure, LoadReason, ModuleId, ModuleKind, ModuleSource, PlannedModule, Transport,
+};
 pub use mount::{Cleanup, Module, MountError, MountState, Mounted, mount};
 pub use outcome::{into_outcome, is_without_reason, of_result};
 pub use plan::{
-    BundleHeader, Include, IncludeEntry, IncludeTarget, NoteWeight, Plan, PlanError, PlanErrors, PlanFile,
-    PlanNote, override_sources,
+    BundleHeader, Include, IncludeEntry, IncludeTarget, NoteWeight, Plan, PlanError, PlanErrors,
+    PlanFile, PlanNote, override_sources,
 };
 pub use result::{ResultError, ToolResult};
 pub use source_text::SourceError;

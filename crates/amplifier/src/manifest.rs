@@ -133,7 +133,9 @@ pub enum ManifestError {
     )]
     Artifact(String),
     /// A crate is needed and not named.
-    #[error("`amplifier.toml` does not name the crate: `transport = \"rust\"` needs `crate` in `[module]`")]
+    #[error(
+        "`amplifier.toml` does not name the crate: `transport = \"rust\"` needs `crate` in `[module]`"
+    )]
     NoCrate,
     /// The crate's name is none.
     #[error(
@@ -151,7 +153,10 @@ pub enum ManifestError {
 }
 
 fn type_words() -> String {
-    let words: Vec<String> = ModuleType::ALL.iter().map(|word| format!("`{word}`")).collect();
+    let words: Vec<String> = ModuleType::ALL
+        .iter()
+        .map(|word| format!("`{word}`"))
+        .collect();
     words.join(", ")
 }
 
@@ -181,8 +186,8 @@ struct WrittenGrpc {
 impl Manifest {
     /// Reads the text of an `amplifier.toml`.
     pub fn read(text: &str) -> Result<Self, ManifestError> {
-        let written: Written =
-            toml::from_str(text).map_err(|error| ManifestError::Toml(error.to_string().trim().to_owned()))?;
+        let written: Written = toml::from_str(text)
+            .map_err(|error| ManifestError::Toml(error.to_string().trim().to_owned()))?;
         let module = written.module.ok_or(ManifestError::NoModule)?;
         let word = module.module_type.ok_or(ManifestError::NoType)?;
         let module_type = ModuleType::ALL
@@ -196,23 +201,33 @@ impl Manifest {
                 artifact: artifact(module.artifact)?,
                 sha256: module.sha256.clone().map(sha256).transpose()?,
             },
-            Some("grpc") => {
-                DeclaredTransport::Grpc { endpoint: endpoint(written.grpc).ok_or(ManifestError::NoEndpoint)? }
-            }
-            Some("rust") => DeclaredTransport::Rust { name: crate_name(module.crate_name)? },
+            Some("grpc") => DeclaredTransport::Grpc {
+                endpoint: endpoint(written.grpc).ok_or(ManifestError::NoEndpoint)?,
+            },
+            Some("rust") => DeclaredTransport::Rust {
+                name: crate_name(module.crate_name)?,
+            },
             Some(unknown) => {
                 notes.push(format!(
                     "`transport = \"{}\"` in `{MANIFEST_FILE}` is none of `python`, `wasm`, `grpc`, `rust`; the \
                      module is taken for a Python package",
                     shown(unknown)
                 ));
-                DeclaredTransport::Python { unknown_word: Some(shown(unknown)) }
+                DeclaredTransport::Python {
+                    unknown_word: Some(shown(unknown)),
+                }
             }
         };
         if module.sha256.is_some() && !matches!(transport, DeclaredTransport::Wasm { .. }) {
-            notes.push(format!("`sha256` in `{MANIFEST_FILE}` is looked at for `transport = \"wasm\"` only"));
+            notes.push(format!(
+                "`sha256` in `{MANIFEST_FILE}` is looked at for `transport = \"wasm\"` only"
+            ));
         }
-        Ok(Self { module_type, transport, notes })
+        Ok(Self {
+            module_type,
+            transport,
+            notes,
+        })
     }
 }
 
@@ -229,19 +244,38 @@ fn shown(text: &str) -> String {
 fn artifact(written: Option<String>) -> Result<String, ManifestError> {
     let name = written.unwrap_or_else(|| DEFAULT_ARTIFACT.to_owned());
     let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-    if plain { Ok(name) } else { Err(ManifestError::Artifact(shown(&name))) }
+    if plain {
+        Ok(name)
+    } else {
+        Err(ManifestError::Artifact(shown(&name)))
+    }
 }
 
 fn crate_name(written: Option<String>) -> Result<String, ManifestError> {
-    let name = written.filter(|name| !name.is_empty()).ok_or(ManifestError::NoCrate)?;
-    let simple = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let name = written
+        .filter(|name| !name.is_empty())
+        .ok_or(ManifestError::NoCrate)?;
+    let simple = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     // A name that begins with `-` would be an option to somebody.
-    if simple && !name.starts_with('-') { Ok(name) } else { Err(ManifestError::Crate(shown(&name))) }
+    if simple && !name.starts_with('-') {
+        Ok(name)
+    } else {
+        Err(ManifestError::Crate(shown(&name)))
+    }
 }
 
 fn sha256(written: String) -> Result<String, ManifestError> {
-    let is_hex = written.len() == 64 && written.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
-    if is_hex { Ok(written) } else { Err(ManifestError::Sha256(shown(&written))) }
+    let is_hex = written.len() == 64
+        && written
+            .bytes()
+            .all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+    if is_hex {
+        Ok(written)
+    } else {
+        Err(ManifestError::Sha256(shown(&written)))
+    }
 }
 
 fn endpoint(written: Option<WrittenGrpc>) -> Option<String> {

@@ -138,7 +138,10 @@ pub async fn mount(
                 ModuleKind::Tool => "no tool",
                 ModuleKind::Hook => "no hook handler",
             };
-            (LoadReason::ValidationFailed, format!("it was mounted and brought {what}"))
+            (
+                LoadReason::ValidationFailed,
+                format!("it was mounted and brought {what}"),
+            )
         }
         Err(error @ (MountError::NameRequired | MountError::NameTaken { .. })) => {
             (LoadReason::ValidationFailed, error.to_string())
@@ -146,7 +149,13 @@ pub async fn mount(
         Err(error @ MountError::Other(_)) => (LoadReason::Unknown, error.to_string()),
     };
     own.withdraw().await;
-    Err(LoadFailure { module: id.clone(), kind, origin: None, reason, message })
+    Err(LoadFailure {
+        module: id.clone(),
+        kind,
+        origin: None,
+        reason,
+        message,
+    })
 }
 
 fn take(coordinator: &Coordinator, tool: Arc<dyn Tool>) -> Result<(), MountError> {

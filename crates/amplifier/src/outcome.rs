@@ -31,18 +31,31 @@ pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
         }
         let structured =
             Some(result.output().clone()).filter(|output| output.is_object() || output.is_array());
-        content.extend(result.into_content().into_iter().map(ContentBlock::into_content));
-        return Ok(ToolOutput { content, structured, ..ToolOutput::default() });
+        content.extend(
+            result
+                .into_content()
+                .into_iter()
+                .map(ContentBlock::into_content),
+        );
+        return Ok(ToolOutput {
+            content,
+            structured,
+            ..ToolOutput::default()
+        });
     }
     let stated = stated_message(&result);
-    let message = stated.clone().unwrap_or_else(|| match (result.error_message(), result.output()) {
-        (Some(_), _) => UNKNOWN.to_owned(),
-        (None, Value::Null) => FAILED.to_owned(),
-        (None, Value::String(text)) if !text.is_empty() => first_line(text).to_owned(),
-        (None, _) => NO_REASON.to_owned(),
-    });
+    let message =
+        stated
+            .clone()
+            .unwrap_or_else(|| match (result.error_message(), result.output()) {
+                (Some(_), _) => UNKNOWN.to_owned(),
+                (None, Value::Null) => FAILED.to_owned(),
+                (None, Value::String(text)) if !text.is_empty() => first_line(text).to_owned(),
+                (None, _) => NO_REASON.to_owned(),
+            });
     let text = result.text_for_model();
-    let repeats = result.output().is_null() || stated.as_ref().is_some_and(|message| *message == text);
+    let repeats =
+        result.output().is_null() || stated.as_ref().is_some_and(|message| *message == text);
     let mut details = Map::new();
     if let Some(error) = result.error() {
         details.insert("error".to_owned(), Value::Object(error.clone()));
@@ -54,8 +67,15 @@ pub fn into_outcome(result: ToolResult) -> Result<ToolOutput, ToolFailure> {
     if !repeats {
         failure.content.push(Content::text(text));
     }
-    failure.content.extend(result.into_content().into_iter().map(ContentBlock::into_content));
-    failure.details = Some(details).filter(|details| !details.is_empty()).map(Value::Object);
+    failure.content.extend(
+        result
+            .into_content()
+            .into_iter()
+            .map(ContentBlock::into_content),
+    );
+    failure.details = Some(details)
+        .filter(|details| !details.is_empty())
+        .map(Value::Object);
     Err(failure)
 }
 
@@ -69,7 +89,9 @@ fn stated_message(result: &ToolResult) -> Option<String> {
 }
 
 fn first_line(text: &str) -> &str {
-    text.lines().find(|line| !line.trim().is_empty()).unwrap_or(text)
+    text.lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or(text)
 }
 
 /// How a call of Toolpost ended, as a module's result: what events and hooks of modules are shown.
@@ -95,7 +117,12 @@ pub fn of_result(result: &toolpost_model::ToolResult) -> ToolResult {
         (None, false) => Value::String(texts.join("\n")),
     };
     let Some(error) = &result.error else {
-        return ToolResult::of_parts(result.outcome.is_success(), Json::from(output), None, images);
+        return ToolResult::of_parts(
+            result.outcome.is_success(),
+            Json::from(output),
+            None,
+            images,
+        );
     };
     let own = error.details.as_ref().and_then(module_error);
     let (fields, own_output) = own.unwrap_or_else(|| {
@@ -105,7 +132,12 @@ pub fn of_result(result: &toolpost_model::ToolResult) -> ToolResult {
         (fields, None)
     });
     let output = own_output.unwrap_or(output);
-    ToolResult::of_parts(result.outcome.is_success(), Json::from(output), Some(fields), images)
+    ToolResult::of_parts(
+        result.outcome.is_success(),
+        Json::from(output),
+        Some(fields),
+        images,
+    )
 }
 
 /// The error and output that [`into_outcome`] put into a failure's details.

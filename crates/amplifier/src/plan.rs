@@ -132,15 +132,30 @@ pub struct PlanFile<'a> {
 impl Plan {
     /// Reads a mount plan or a bundle.
     pub fn read(value: &Value, file: PlanFile<'_>) -> Result<(Self, Vec<PlanNote>), PlanErrors> {
-        let mut reading = Reading { file, notes: Vec::new(), errors: Vec::new(), unset: BTreeSet::new() };
+        let mut reading = Reading {
+            file,
+            notes: Vec::new(),
+            errors: Vec::new(),
+            unset: BTreeSet::new(),
+        };
         let plan = sections::read(value, &mut reading);
         if !reading.unset.is_empty() {
-            let names: Vec<String> = reading.unset.iter().map(|name| format!("`{name}`")).collect();
-            let message =
-                format!("no value and no default for {}, so nothing stands in its place", names.join(", "));
+            let names: Vec<String> = reading
+                .unset
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect();
+            let message = format!(
+                "no value and no default for {}, so nothing stands in its place",
+                names.join(", ")
+            );
             reading.note("", NoteWeight::Warning, message);
         }
-        if reading.errors.is_empty() { Ok((plan, reading.notes)) } else { Err(PlanErrors(reading.errors)) }
+        if reading.errors.is_empty() {
+            Ok((plan, reading.notes))
+        } else {
+            Err(PlanErrors(reading.errors))
+        }
     }
 
     /// The bundles it builds on, in their order: each is laid over the one before, and this one over all.
@@ -189,11 +204,19 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn place(&self, section: &str) -> String {
-        if section.is_empty() { self.file.name.to_owned() } else { format!("{}: {section}", self.file.name) }
+        if section.is_empty() {
+            self.file.name.to_owned()
+        } else {
+            format!("{}: {section}", self.file.name)
+        }
     }
 
     fn note(&mut self, section: &str, weight: NoteWeight, message: impl Into<String>) {
-        self.notes.push(PlanNote { place: self.place(section), weight, message: message.into() });
+        self.notes.push(PlanNote {
+            place: self.place(section),
+            weight,
+            message: message.into(),
+        });
     }
 
     fn error(&mut self, section: &str, check: impl Into<String>, message: impl Into<String>) {
@@ -224,8 +247,13 @@ impl Reading<'_> {
             Ok(source) => Some(source),
             // A plan for several machines may name what another of them has.
             Err(error @ SourceError::Scheme(..)) => {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                Some(ModuleSource::Unspoken { text, why: error.to_string() })
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
+                Some(ModuleSource::Unspoken {
+                    text,
+                    why: error.to_string(),
+                })
             }
             Err(error) => {
                 self.error(section, format!("{section}_source_type"), error.to_string());
@@ -237,7 +265,9 @@ impl Reading<'_> {
 
 /// Puts the home folder where a path begins with `~`, if anybody knows it.
 fn at_home(text: &mut String, lookup: &dyn Fn(&str) -> Option<String>) {
-    let rest = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let rest = text
+        .strip_prefix('~')
+        .filter(|rest| rest.is_empty() || rest.starts_with('/'));
     if let (Some(rest), Some(home)) = (rest, lookup("HOME").filter(|home| home.starts_with('/'))) {
         *text = format!("{home}{rest}");
     }

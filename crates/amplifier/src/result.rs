@@ -84,17 +84,32 @@ impl ToolResult {
         error: Option<Map<String, Value>>,
         content: Vec<ContentBlock>,
     ) -> Self {
-        Self::made(success, output, error.map(|error| Json::from(Value::Object(error))), content)
+        Self::made(
+            success,
+            output,
+            error.map(|error| Json::from(Value::Object(error))),
+            content,
+        )
     }
 
-    fn made(success: bool, mut output: Json, error: Option<Json>, content: Vec<ContentBlock>) -> Self {
+    fn made(
+        success: bool,
+        mut output: Json,
+        error: Option<Json>,
+        content: Vec<ContentBlock>,
+    ) -> Self {
         if !success && output.is_null() {
             let message = error.as_ref().and_then(|error| error.field("message"));
             if let Some(message) = message.filter(|message| !is_falsy(message.value())) {
                 output = message;
             }
         }
-        Self { success, output, error, content }
+        Self {
+            success,
+            output,
+            error,
+            content,
+        }
     }
 
     /// Adds pieces beside the text.
@@ -107,7 +122,12 @@ impl ToolResult {
     /// Gives a failure something to show, such as what a command wrote before it failed.
     #[must_use]
     pub fn with_output(self, output: impl Into<Value>) -> Self {
-        Self::made(self.success, Json::from(output.into()), self.error, self.content)
+        Self::made(
+            self.success,
+            Json::from(output.into()),
+            self.error,
+            self.content,
+        )
     }
 
     /// Reads a result's JSON. Keys of the output stay in their order; keys that results do not have are left out.
@@ -115,16 +135,41 @@ impl ToolResult {
         let raw: Box<RawValue> = serde_json::from_str(text).map_err(JsonError::from)?;
         let fields: Fields = match raw.get().trim_start().as_bytes().first() {
             Some(b'{') => serde_json::from_str(raw.get()).map_err(JsonError::from)?,
-            _ => return Err(ResultError::Shape { given: kind(Json::of_raw(raw)?.value()) }),
+            _ => {
+                return Err(ResultError::Shape {
+                    given: kind(Json::of_raw(raw)?.value()),
+                });
+            }
         };
-        let success = fields.success.map_or(Ok(true), |given| truth(Json::of_raw(given)?.value()))?;
-        let output = fields.output.map(Json::of_raw).transpose()?.unwrap_or_default();
-        let error = fields.error.map(Json::of_raw).transpose()?.filter(|error| !error.is_null());
+        let success = fields
+            .success
+            .map_or(Ok(true), |given| truth(Json::of_raw(given)?.value()))?;
+        let output = fields
+            .output
+            .map(Json::of_raw)
+            .transpose()?
+            .unwrap_or_default();
+        let error = fields
+            .error
+            .map(Json::of_raw)
+            .transpose()?
+            .filter(|error| !error.is_null());
         if let Some(error) = error.as_ref().filter(|error| !error.value().is_object()) {
-            return Err(ResultError::Error { given: kind(error.value()) });
+            return Err(ResultError::Error {
+                given: kind(error.value()),
+            });
         }
-        let content = fields.content.map(Json::of_raw).transpose()?.unwrap_or_default();
-        Ok(Self::made(success, output, error, ContentBlock::read_all(content.value())?))
+        let content = fields
+            .content
+            .map(Json::of_raw)
+            .transpose()?
+            .unwrap_or_default();
+        Ok(Self::made(
+            success,
+            output,
+            error,
+            ContentBlock::read_all(content.value())?,
+        ))
     }
 
     /// Reads a result from a value. Where there is a text, [`parse`](Self::parse) it instead: a value does not know the
@@ -145,7 +190,9 @@ impl ToolResult {
 
     /// What went wrong, by convention with `message` and `type`.
     pub fn error(&self) -> Option<&Map<String, Value>> {
-        self.error.as_ref().and_then(|error| error.value().as_object())
+        self.error
+            .as_ref()
+            .and_then(|error| error.value().as_object())
     }
 
     /// Pieces beside the text.
@@ -159,9 +206,15 @@ impl ToolResult {
 
     /// The message of the error, as text, where there is an error that has one.
     pub fn error_message(&self) -> Option<String> {
-        let error = self.error.as_ref().filter(|error| !is_falsy(error.value()))?;
+        let error = self
+            .error
+            .as_ref()
+            .filter(|error| !is_falsy(error.value()))?;
         let message = error.field("message");
-        Some(message.map_or_else(|| "Unknown error".to_owned(), |message| python_str(&message)))
+        Some(message.map_or_else(
+            || "Unknown error".to_owned(),
+            |message| python_str(&message),
+        ))
     }
 
     /// The text that the model is given.
@@ -169,7 +222,10 @@ impl ToolResult {
         let text = match self.output.value() {
             Value::Null if self.success => "Success".to_owned(),
             Value::Null => {
-                format!("Error: {}", self.error_message().unwrap_or_else(|| "Failed".to_owned()))
+                format!(
+                    "Error: {}",
+                    self.error_message().unwrap_or_else(|| "Failed".to_owned())
+                )
             }
             Value::Object(_) | Value::Array(_) => python_json(&self.output),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => python_str(&self.output),
@@ -191,14 +247,19 @@ impl ToolResult {
     pub fn for_events(&self) -> Value {
         let mut dump = self.to_value();
         if !self.content.is_empty() {
-            dump["content"] = self.content.iter().map(|block| Value::from(&block.for_events())).collect();
+            dump["content"] = self
+                .content
+                .iter()
+                .map(|block| Value::from(&block.for_events()))
+                .collect();
         }
         dump
     }
 
     /// As a value. `content` is there where there is some.
     pub fn to_value(&self) -> Value {
-        let mut dump = json!({"success": self.success, "output": self.output(), "error": self.error()});
+        let mut dump =
+            json!({"success": self.success, "output": self.output(), "error": self.error()});
         if !self.content.is_empty() {
             dump["content"] = self.content.iter().map(Value::from).collect();
         }
@@ -257,7 +318,9 @@ pub(crate) fn as_bool(value: &Value) -> Option<bool> {
 }
 
 fn truth(value: &Value) -> Result<bool, ResultError> {
-    as_bool(value).ok_or_else(|| ResultError::Success { given: value.clone() })
+    as_bool(value).ok_or_else(|| ResultError::Success {
+        given: value.clone(),
+    })
 }
 
 pub(crate) fn kind(value: &Value) -> &'static str {

@@ -70,10 +70,15 @@ impl ModuleSource {
         if text.starts_with("file://") {
             let (address, subdirectory) = split_fragment(text)?;
             let path = file_path(address, base)?;
-            return Ok(Self::Path(subdirectory.map_or(path.clone(), |inner| path.join(inner))));
+            return Ok(Self::Path(
+                subdirectory.map_or(path.clone(), |inner| path.join(inner)),
+            ));
         }
         if text.starts_with("\\\\") || is_drive(text) {
-            return Err(SourceError::Scheme(text.to_owned(), "it is a path of another system"));
+            return Err(SourceError::Scheme(
+                text.to_owned(),
+                "it is a path of another system",
+            ));
         }
         if text.starts_with('~') {
             return Err(SourceError::Scheme("~".to_owned(), "write the whole path"));
@@ -82,8 +87,7 @@ impl ModuleSource {
             return Ok(Self::Path(tidy(&base.join(text))));
         }
         if text.contains("://") {
-            let hint =
-                "write git+https, git+ssh, git+file, zip+https, https, a path or the name of a package";
+            let hint = "write git+https, git+ssh, git+file, zip+https, https, a path or the name of a package";
             return Err(SourceError::Scheme(text.to_owned(), hint));
         }
         package(text)
@@ -100,36 +104,57 @@ impl ModuleSource {
         };
         let text = |key: &str| table.get(key).and_then(Value::as_str);
         let kind = text("type").ok_or(SourceError::Type)?;
-        let needed =
-            |key: &'static str| text(key).ok_or_else(|| SourceError::Missing { of: kind.to_owned(), key });
+        let needed = |key: &'static str| {
+            text(key).ok_or_else(|| SourceError::Missing {
+                of: kind.to_owned(),
+                key,
+            })
+        };
         let subdirectory = text("subdirectory").map(inner_folder).transpose()?;
         match kind {
             "git" => {
                 let url = needed("url")?;
                 let url = git_address(url.strip_prefix("git+").unwrap_or(url), base)?;
                 let reference = reference(text("ref").unwrap_or("main"))?;
-                Ok(Self::Git { url, reference: Some(reference), subdirectory })
+                Ok(Self::Git {
+                    url,
+                    reference: Some(reference),
+                    subdirectory,
+                })
             }
             "file" => {
                 let written = needed("path")?;
                 // Without a dot it would be the name of a package.
                 let dotted = format!("./{written}");
-                let plain = written.starts_with(|c: char| c.is_alphanumeric()) && !written.contains("://");
-                match Self::parse(if plain && !is_drive(written) { &dotted } else { written }, base)? {
-                    Self::Path(path) => {
-                        Ok(Self::Path(subdirectory.map_or(path.clone(), |inner| path.join(inner))))
-                    }
-                    Self::Git { .. } | Self::Archive { .. } | Self::Package(_) | Self::Unspoken { .. } => {
-                        Err(malformed("path", written))
-                    }
+                let plain =
+                    written.starts_with(|c: char| c.is_alphanumeric()) && !written.contains("://");
+                match Self::parse(
+                    if plain && !is_drive(written) {
+                        &dotted
+                    } else {
+                        written
+                    },
+                    base,
+                )? {
+                    Self::Path(path) => Ok(Self::Path(
+                        subdirectory.map_or(path.clone(), |inner| path.join(inner)),
+                    )),
+                    Self::Git { .. }
+                    | Self::Archive { .. }
+                    | Self::Package(_)
+                    | Self::Unspoken { .. } => Err(malformed("path", written)),
                 }
             }
             "zip" | "http" => {
                 let url = needed("url")?;
                 match archive(url.strip_prefix("zip+").unwrap_or(url), base)? {
-                    Self::Archive { url, subdirectory: inner } => {
-                        Ok(Self::Archive { url, subdirectory: subdirectory.or(inner) })
-                    }
+                    Self::Archive {
+                        url,
+                        subdirectory: inner,
+                    } => Ok(Self::Archive {
+                        url,
+                        subdirectory: subdirectory.or(inner),
+                    }),
                     other => Ok(other),
                 }
             }
@@ -143,12 +168,21 @@ impl ModuleSource {
 impl fmt::Display for ModuleSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = |subdirectory: &Option<String>| {
-            subdirectory.as_ref().map(|inner| format!("#subdirectory={inner}")).unwrap_or_default()
+            subdirectory
+                .as_ref()
+                .map(|inner| format!("#subdirectory={inner}"))
+                .unwrap_or_default()
         };
         match self {
-            Self::Git { url, reference, subdirectory } => {
-                let reference =
-                    reference.as_ref().map(|reference| format!("@{reference}")).unwrap_or_default();
+            Self::Git {
+                url,
+                reference,
+                subdirectory,
+            } => {
+                let reference = reference
+                    .as_ref()
+                    .map(|reference| format!("@{reference}"))
+                    .unwrap_or_default();
                 write!(f, "git+{url}{reference}{}", inner(subdirectory))
             }
             Self::Path(path) => path.display().fmt(f),
@@ -160,7 +194,10 @@ impl fmt::Display for ModuleSource {
 }
 
 fn malformed(what: &'static str, text: &str) -> SourceError {
-    SourceError::Malformed { what, text: text.to_owned() }
+    SourceError::Malformed {
+        what,
+        text: text.to_owned(),
+    }
 }
 
 /// What follows `git+`: address, `@reference`, `#subdirectory=…`.
@@ -168,7 +205,9 @@ fn git(rest: &str, base: &Path) -> Result<ModuleSource, SourceError> {
     let (address, subdirectory) = split_fragment(rest)?;
     // The user of `ssh://git@host/…` stands before the path, so only an `@` in the path begins a reference; and one that
     // begins a name, as in `/@scope/repository`, belongs to the name. A reference may hold a `/` itself.
-    let path_at = address.find("://").and_then(|at| address[at + 3..].find('/').map(|path| at + 3 + path));
+    let path_at = address
+        .find("://")
+        .and_then(|at| address[at + 3..].find('/').map(|path| at + 3 + path));
     let begins = |path: usize| {
         let mut marks = address[path..].rmatch_indices('@').map(|(at, _)| path + at);
         marks.find(|at| !address[..*at].ends_with('/'))
@@ -179,7 +218,11 @@ fn git(rest: &str, base: &Path) -> Result<ModuleSource, SourceError> {
         None => (address, None),
     };
     let reference = given.map(reference).transpose()?;
-    Ok(ModuleSource::Git { url: git_address(address, base)?, reference, subdirectory })
+    Ok(ModuleSource::Git {
+        url: git_address(address, base)?,
+        reference,
+        subdirectory,
+    })
 }
 
 fn git_address(address: &str, base: &Path) -> Result<String, SourceError> {
@@ -187,7 +230,10 @@ fn git_address(address: &str, base: &Path) -> Result<String, SourceError> {
         return Ok(format!("file://{}", file_path(address, base)?.display()));
     }
     let Some((scheme, rest)) = address.split_once("://") else {
-        return Err(SourceError::Scheme(format!("git+{address}"), "write git+https, git+ssh or git+file"));
+        return Err(SourceError::Scheme(
+            format!("git+{address}"),
+            "write git+https, git+ssh or git+file",
+        ));
     };
     if !matches!(scheme, "https" | "ssh") {
         return Err(SourceError::Scheme(
@@ -234,7 +280,10 @@ fn archive(address: &str, base: &Path) -> Result<ModuleSource, SourceError> {
             address.to_owned()
         }
         Some((scheme, _)) => {
-            return Err(SourceError::Scheme(format!("zip+{scheme}"), "write zip+https or zip+file"));
+            return Err(SourceError::Scheme(
+                format!("zip+{scheme}"),
+                "write zip+https or zip+file",
+            ));
         }
         None => {
             let hint = "write zip+https://… or zip+file:///…";
@@ -255,8 +304,12 @@ fn package(text: &str) -> Result<ModuleSource, SourceError> {
 
 /// The part before `#`, and the subdirectory that stands behind it.
 fn split_fragment(text: &str) -> Result<(&str, Option<String>), SourceError> {
-    let Some((address, fragment)) = text.split_once('#') else { return Ok((text, None)) };
-    let inner = fragment.split('&').find_map(|part| part.strip_prefix("subdirectory="));
+    let Some((address, fragment)) = text.split_once('#') else {
+        return Ok((text, None));
+    };
+    let inner = fragment
+        .split('&')
+        .find_map(|part| part.strip_prefix("subdirectory="));
     Ok((address, inner.map(inner_folder).transpose()?))
 }
 
@@ -266,13 +319,22 @@ fn inner_folder(text: &str) -> Result<String, SourceError> {
         Component::Normal(_) | Component::CurDir => true,
         Component::Prefix(_) | Component::RootDir | Component::ParentDir => false,
     });
-    let named = Path::new(text).components().any(|part| matches!(part, Component::Normal(_)));
-    if inside && named { Ok(text.trim_matches('/').to_owned()) } else { Err(malformed("subdirectory", text)) }
+    let named = Path::new(text)
+        .components()
+        .any(|part| matches!(part, Component::Normal(_)));
+    if inside && named {
+        Ok(text.trim_matches('/').to_owned())
+    } else {
+        Err(malformed("subdirectory", text))
+    }
 }
 
 fn file_path(address: &str, base: &Path) -> Result<PathBuf, SourceError> {
     let written = address.strip_prefix("file://").unwrap_or(address);
-    let written = written.strip_prefix("localhost").filter(|rest| rest.starts_with('/')).unwrap_or(written);
+    let written = written
+        .strip_prefix("localhost")
+        .filter(|rest| rest.starts_with('/'))
+        .unwrap_or(written);
     if written.is_empty() {
         return Err(SourceError::NoAddress(address.to_owned()));
     }
@@ -289,7 +351,10 @@ fn tidy(path: &Path) -> PathBuf {
             Component::ParentDir if tidied.components().next_back().is_some_and(is_name) => {
                 tidied.pop();
             }
-            Component::ParentDir | Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+            Component::ParentDir
+            | Component::Prefix(_)
+            | Component::RootDir
+            | Component::Normal(_) => {
                 tidied.push(part);
             }
         }
@@ -315,7 +380,9 @@ fn decoded(text: &str) -> Option<String> {
             rest = tail;
         }
     }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains('\0'))
 }
 
 fn is_drive(text: &str) -> bool {
@@ -335,7 +402,9 @@ mod tests {
         let read = ModuleSource::of_value(value, Path::new("/plans"));
         match (read, expected) {
             (Ok(source), Ok(text)) => assert_eq!(source.to_string(), text, "{value}"),
-            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{value}: {error}"),
+            (Err(error), Err(part)) => {
+                assert!(error.to_string().contains(part), "{value}: {error}");
+            }
             (read, expected) => panic!("{value}: {read:?} instead of {expected:?}"),
         }
     }
@@ -350,11 +419,17 @@ mod tests {
                 Ok("git+https://h/o/r@feature/x#subdirectory=a/b"),
             ),
             ("git+ssh://git@h/o/r.git", Ok("git+ssh://git@h/o/r.git")),
-            ("git+ssh://git@h/o/r.git@v1", Ok("git+ssh://git@h/o/r.git@v1")),
+            (
+                "git+ssh://git@h/o/r.git@v1",
+                Ok("git+ssh://git@h/o/r.git@v1"),
+            ),
             ("git+file:///a/b@main", Ok("git+file:///a/b@main")),
             ("git+https://h/@scope/r", Ok("git+https://h/@scope/r")),
             ("git+https://h/@scope/r@v1", Ok("git+https://h/@scope/r@v1")),
-            ("git+ssh://git@h/@scope/r@feature/x", Ok("git+ssh://git@h/@scope/r@feature/x")),
+            (
+                "git+ssh://git@h/@scope/r@feature/x",
+                Ok("git+ssh://git@h/@scope/r@feature/x"),
+            ),
             ("git+file://./b", Ok("git+file:///plans/b")),
             ("git+http://h/o/r", Err("git+https")),
             ("git+https://u:p@h/o/r", Err("password")),
@@ -373,7 +448,10 @@ mod tests {
             ("~/b", Err("whole path")),
             ("C:\\x", Err("another system")),
             ("\\\\server\\x", Err("another system")),
-            ("zip+https://h/a.zip#subdirectory=x", Ok("zip+https://h/a.zip#subdirectory=x")),
+            (
+                "zip+https://h/a.zip#subdirectory=x",
+                Ok("zip+https://h/a.zip#subdirectory=x"),
+            ),
             ("zip+file:///a.zip", Ok("zip+file:///a.zip")),
             ("zip+ftp://h/a.zip", Err("not supported")),
             ("https://h/a.zip", Ok("zip+https://h/a.zip")),
@@ -391,12 +469,18 @@ mod tests {
 
     #[test]
     fn tables_of_every_type() {
-        check(&json!({ "type": "git", "url": "https://h/o/r" }), Ok("git+https://h/o/r@main"));
+        check(
+            &json!({ "type": "git", "url": "https://h/o/r" }),
+            Ok("git+https://h/o/r@main"),
+        );
         check(
             &json!({ "type": "git", "url": "git+ssh://git@h/o/r", "ref": "v1", "subdirectory": "x/" }),
             Ok("git+ssh://git@h/o/r@v1#subdirectory=x"),
         );
-        check(&json!({ "type": "file", "path": "mods/a" }), Ok("/plans/mods/a"));
+        check(
+            &json!({ "type": "file", "path": "mods/a" }),
+            Ok("/plans/mods/a"),
+        );
         check(&json!({ "type": "file", "path": "/a" }), Ok("/a"));
         check(&json!({ "type": "package", "name": "x" }), Ok("x"));
         check(

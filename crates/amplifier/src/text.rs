@@ -31,8 +31,7 @@ pub fn python_str(json: &Json) -> String {
 
 /// A text without control characters; tabs and line ends stay.
 pub fn sanitized(text: &str) -> Cow<'_, str> {
-    let is_unwanted =
-        |c: char| matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}');
+    let is_unwanted = |c: char| matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{7f}'..='\u{9f}');
     match text.contains(is_unwanted) {
         true => Cow::Owned(text.replace(is_unwanted, "")),
         false => Cow::Borrowed(text),

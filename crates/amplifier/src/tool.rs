@@ -57,7 +57,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// The same, with the way back to the host: deadline, cancellation, progress, other tools. Amplifier's contract has
     /// no such thing; a tool that wants it implements this one too.
-    fn execute_in(&self, input: Value, context: CallContext) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
+    fn execute_in(
+        &self,
+        input: Value,
+        context: CallContext,
+    ) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         drop(context);
         Tool::execute(self, input)
     }
@@ -105,17 +109,30 @@ pub enum ToolError {
 impl ToolError {
     /// It broke at work.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::ExecutionFailed { message: message.into(), stdout: None, stderr: None, exit_code: None }
+        Self::ExecutionFailed {
+            message: message.into(),
+            stdout: None,
+            stderr: None,
+            exit_code: None,
+        }
     }
 
     /// As the end of a Toolpost call.
     pub fn into_failure(self) -> ToolFailure {
         let message = self.to_string();
         match self {
-            Self::ExecutionFailed { stdout, stderr, exit_code, .. } => {
+            Self::ExecutionFailed {
+                stdout,
+                stderr,
+                exit_code,
+                ..
+            } => {
                 let mut failure = ToolFailure::new(message);
                 failure.exit_code = exit_code;
-                let shown = [stdout, stderr].into_iter().flatten().filter(|text| !text.is_empty());
+                let shown = [stdout, stderr]
+                    .into_iter()
+                    .flatten()
+                    .filter(|text| !text.is_empty());
                 failure.content = shown.map(toolpost_model::Content::text).collect();
                 failure
             }

@@ -19,7 +19,16 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// A call with nothing else along.
-    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: Map<String, Value>) -> Self {
-        Self { id: id.into(), name: name.into(), arguments, extra: Map::new() }
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: Map<String, Value>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            arguments,
+            extra: Map::new(),
+        }
     }
 }

@@ -21,7 +21,12 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// A tool of this name.
     pub fn new(name: impl Into<String>, parameters: Map<String, Value>) -> Self {
-        Self { name: name.into(), parameters, description: None, extra: Map::new() }
+        Self {
+            name: name.into(),
+            parameters,
+            description: None,
+            extra: Map::new(),
+        }
     }
 
     /// Says what it does.

@@ -35,7 +35,10 @@ impl Analysis {
     pub fn only_reads(&self) -> bool {
         !self.is_opaque()
             && self.environment.is_empty()
-            && self.redirects.iter().all(|redirect| redirect.access == RedirectAccess::Read)
+            && self
+                .redirects
+                .iter()
+                .all(|redirect| redirect.access == RedirectAccess::Read)
             && self.commands.iter().all(reads::only_reads)
     }
 }
@@ -120,7 +123,10 @@ pub fn analyze(text: &str) -> Analysis {
 
 /// Finds what would run if `text` were given to `bash -c` with these variables in its environment. Each variable
 /// counts as an assignment in front of every command, nested commands included.
-pub fn analyze_with<'a>(text: &str, environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Analysis {
+pub fn analyze_with<'a>(
+    text: &str,
+    environment: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Analysis {
     let mut walker = Walker::new();
     walker.set_environment(environment);
     // The parser is a stranger's code on a stranger's input. It panics on a few numbers that are too large,

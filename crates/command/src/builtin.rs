@@ -29,24 +29,36 @@ pub(crate) fn effect(words: &[String], open: bool) -> Effect {
         "pushd" | "popd" => Effect::EntersUnknown,
         "enable" if arguments.iter().any(|word| is_cluster_with(word, 'f')) => Effect::LoadsCode,
         "alias" | "enable" if open || !arguments.is_empty() => Effect::ChangesNames,
-        "hash" if open || arguments.iter().any(|word| is_cluster_with(word, 'p')) => Effect::ChangesNames,
-        "shopt" if open || arguments.iter().any(|word| word == "expand_aliases") => Effect::ChangesNames,
+        "hash" if open || arguments.iter().any(|word| is_cluster_with(word, 'p')) => {
+            Effect::ChangesNames
+        }
+        "shopt" if open || arguments.iter().any(|word| word == "expand_aliases") => {
+            Effect::ChangesNames
+        }
         "set" if open || changes_all_commands(arguments) => Effect::ChangesNames,
-        "let" => evaluated(arguments.iter().filter(|word| !crate::word::is_plain_arithmetic(word))),
-        "compgen" => evaluated(
+        "let" => evaluated(
             arguments
                 .iter()
-                .filter(|word| ['C', 'F', 'W'].iter().any(|letter| is_cluster_with(word, *letter))),
+                .filter(|word| !crate::word::is_plain_arithmetic(word)),
         ),
+        "compgen" => evaluated(arguments.iter().filter(|word| {
+            ['C', 'F', 'W']
+                .iter()
+                .any(|letter| is_cluster_with(word, *letter))
+        })),
         "jobs" => evaluated(arguments.iter().filter(|word| is_cluster_with(word, 'x'))),
         "mapfile" | "readarray" if arguments.iter().any(|word| is_cluster_with(word, 'C')) => {
             evaluated(arguments.iter())
         }
-        "declare" | "typeset" | "local" if arguments.iter().any(|word| has_evaluating_attribute(word)) => {
+        "declare" | "typeset" | "local"
+            if arguments.iter().any(|word| has_evaluating_attribute(word)) =>
+        {
             evaluated(arguments.iter())
         }
-        "declare" | "typeset" | "local" | "export" | "readonly" | "read" | "mapfile" | "readarray"
-        | "getopts" | "unset" | "printf" | "test" | "[" | "wait" => names_variables(program, arguments, open),
+        "declare" | "typeset" | "local" | "export" | "readonly" | "read" | "mapfile"
+        | "readarray" | "getopts" | "unset" | "printf" | "test" | "[" | "wait" => {
+            names_variables(program, arguments, open)
+        }
         _ => Effect::Nothing,
     }
 }
@@ -57,7 +69,9 @@ fn change_of_directory(arguments: &[String], open: bool) -> Effect {
         arguments => arguments,
     };
     match arguments {
-        [target] if !open && !target.starts_with('-') && !target.is_empty() => Effect::Enters(target.clone()),
+        [target] if !open && !target.starts_with('-') && !target.is_empty() => {
+            Effect::Enters(target.clone())
+        }
         _ => Effect::EntersUnknown,
     }
 }
@@ -82,7 +96,9 @@ fn names_variables(program: &str, arguments: &[String], open: bool) -> Effect {
     };
     let texts = arguments.iter().filter(|word| {
         let is_number = sets && name(word).is_some_and(variable::is_number);
-        is_number || has_script_in_subscript(word) || ((sets || has_v) && has_evaluated_subscript(word))
+        is_number
+            || has_script_in_subscript(word)
+            || ((sets || has_v) && has_evaluated_subscript(word))
     });
     let effect = evaluated(texts);
     if effect != Effect::Nothing || !sets {
@@ -90,7 +106,11 @@ fn names_variables(program: &str, arguments: &[String], open: bool) -> Effect {
     }
     let changes = |word: &String| name(word).is_some_and(variable::changes_the_shell);
     // What is not literal could be any name; `export $X` is opaque, and so is everything after it.
-    if open || arguments.iter().any(changes) { Effect::ChangesNames } else { Effect::Nothing }
+    if open || arguments.iter().any(changes) {
+        Effect::ChangesNames
+    } else {
+        Effect::Nothing
+    }
 }
 
 /// The variable that a word names, with or without a subscript or a value.
@@ -99,7 +119,8 @@ fn name(word: &str) -> Option<&str> {
 }
 
 fn has_script_in_subscript(word: &str) -> bool {
-    word.split_once('[').is_some_and(|(_, subscript)| subscript.contains(['$', '`']))
+    word.split_once('[')
+        .is_some_and(|(_, subscript)| subscript.contains(['$', '`']))
 }
 
 /// Names in a subscript are looked up, and what they hold is evaluated in turn.
@@ -124,5 +145,9 @@ fn is_cluster_with(word: &str, letter: char) -> bool {
 
 fn evaluated<'a>(words: impl Iterator<Item = &'a String>) -> Effect {
     let texts: Vec<String> = words.cloned().collect();
-    if texts.is_empty() { Effect::Nothing } else { Effect::Evaluates(texts) }
+    if texts.is_empty() {
+        Effect::Nothing
+    } else {
+        Effect::Evaluates(texts)
+    }
 }

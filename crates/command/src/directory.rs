@@ -24,10 +24,18 @@ impl Directory {
             Self::Unknown if target.starts_with('/') => "",
             Self::Unknown => return Self::Unknown,
         };
-        let path = if target.starts_with('/') { target.to_owned() } else { format!("{base}/{target}") };
+        let path = if target.starts_with('/') {
+            target.to_owned()
+        } else {
+            format!("{base}/{target}")
+        };
         let absolute = target.starts_with('/') || base.starts_with('/');
         let path = normal(&path, absolute);
-        if path.is_empty() { Self::Start } else { Self::Beneath(path) }
+        if path.is_empty() {
+            Self::Start
+        } else {
+            Self::Beneath(path)
+        }
     }
 
     /// Where one is after either of two ways.
@@ -74,9 +82,16 @@ mod tests {
                 "" => Directory::Start,
                 path => Directory::Beneath(path.to_owned()),
             };
-            assert_eq!(directory(from).enter(target), directory(to), "{from} {target}");
+            assert_eq!(
+                directory(from).enter(target),
+                directory(to),
+                "{from} {target}"
+            );
         }
         assert_eq!(Directory::Unknown.enter("a"), Directory::Unknown);
-        assert_eq!(Directory::Unknown.enter("/a"), Directory::Beneath("/a".to_owned()));
+        assert_eq!(
+            Directory::Unknown.enter("/a"),
+            Directory::Beneath("/a".to_owned())
+        );
     }
 }

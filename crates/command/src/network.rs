@@ -36,14 +36,21 @@ const REACHING: &[&str] = &[
 
 fn reaching() -> &'static [CommandPattern] {
     static PATTERNS: OnceLock<Vec<CommandPattern>> = OnceLock::new();
-    PATTERNS.get_or_init(|| REACHING.iter().filter_map(|text| text.parse().ok()).collect())
+    PATTERNS.get_or_init(|| {
+        REACHING
+            .iter()
+            .filter_map(|text| text.parse().ok())
+            .collect()
+    })
 }
 
 impl SimpleCommand {
     /// Whether it usually reaches other machines: `curl`, `git push`. Neither answer is certain. A remote of git may be a
     /// folder, and programs that are not listed may use the network as well.
     pub fn reaches_network(&self) -> bool {
-        !self.opaque && (reaching().iter().any(|pattern| pattern.catches(self)) || self.copies_over_network())
+        !self.opaque
+            && (reaching().iter().any(|pattern| pattern.catches(self))
+                || self.copies_over_network())
     }
 
     /// `rsync` and its like reach another machine where an operand names one: `host:path`, `rsync://host/path`.
@@ -53,7 +60,8 @@ impl SimpleCommand {
             let before = word.split('/').next().unwrap_or_default();
             !word.starts_with('-') && before.contains(':')
         };
-        self.words.first().is_some_and(is_program) && self.words.iter().skip(1).any(|word| names_host(&word))
+        self.words.first().is_some_and(is_program)
+            && self.words.iter().skip(1).any(|word| names_host(&word))
     }
 }
 

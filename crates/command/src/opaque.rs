@@ -17,7 +17,10 @@ pub struct Opaque {
 
 impl Opaque {
     pub(crate) fn new(text: &str, reason: OpaqueReason) -> Self {
-        Self { text: render::shortened(text), reason }
+        Self {
+            text: render::shortened(text),
+            reason,
+        }
     }
 }
 

@@ -43,8 +43,8 @@ pub(crate) fn parse(text: &str) -> Result<Program, OpaqueReason> {
     if scan::expansions(text)? > MOST_EXPANSIONS {
         return Err(OpaqueReason::TooDeep);
     }
-    let tokens =
-        uncached_tokenize_str(text, &OPTIONS.tokenizer_options()).map_err(|_| OpaqueReason::NotParsed)?;
+    let tokens = uncached_tokenize_str(text, &OPTIONS.tokenizer_options())
+        .map_err(|_| OpaqueReason::NotParsed)?;
     if tokens.len() > MOST_TOKENS {
         return Err(OpaqueReason::TooLong);
     }
@@ -54,17 +54,26 @@ pub(crate) fn parse(text: &str) -> Result<Program, OpaqueReason> {
 
 /// Every word is tried as `name[subscript]=value`, and names inside of subscripts as the same again.
 fn is_deep_subscript(word: &str) -> bool {
-    let name = word.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    let name = word
+        .bytes()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        .count();
     let Some(subscript) = word[name..].strip_prefix('[').filter(|_| name > 0) else {
         return false;
     };
-    let openers = subscript.bytes().filter(|byte| matches!(byte, b'[' | b'(' | b'{' | b'`' | b'"')).count();
+    let openers = subscript
+        .bytes()
+        .filter(|byte| matches!(byte, b'[' | b'(' | b'{' | b'`' | b'"'))
+        .count();
     openers > MOST_SUBSCRIPTS
 }
 
 /// Whether the word parser, which backtracks too, may be given this word.
 pub(crate) fn may_take_apart(word: &str) -> bool {
-    let openers = word.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`' | b'[')).count();
+    let openers = word
+        .bytes()
+        .filter(|byte| matches!(byte, b'(' | b'{' | b'`' | b'['))
+        .count();
     openers <= MOST_PARENTHESES && !has_huge_number(word, b"~+-", |_| true)
 }
 
@@ -100,7 +109,10 @@ fn has_huge_number(text: &str, before: &[u8], behind: impl Fn(Option<u8>) -> boo
 }
 
 fn follows(bytes: &[u8], at: usize, before: &[u8]) -> bool {
-    before.is_empty() || at.checked_sub(1).is_some_and(|at| before.contains(&bytes[at]))
+    before.is_empty()
+        || at
+            .checked_sub(1)
+            .is_some_and(|at| before.contains(&bytes[at]))
 }
 
 fn check_tokens(tokens: &[Token]) -> Result<(), OpaqueReason> {

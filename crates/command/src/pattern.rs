@@ -93,21 +93,36 @@ impl CommandPattern {
     }
 
     fn covers_words(&self, words: &[String]) -> bool {
-        let fits = if self.open { words.len() >= self.words.len() } else { words.len() == self.words.len() };
+        let fits = if self.open {
+            words.len() >= self.words.len()
+        } else {
+            words.len() == self.words.len()
+        };
         let mut pairs = self.words.iter().zip(words);
-        fits && pairs.next().is_none_or(|(program, word)| program.matches_program(word))
+        fits && pairs
+            .next()
+            .is_none_or(|(program, word)| program.matches_program(word))
             && pairs.all(|(pattern, word)| pattern.matches(word))
     }
 
     fn covers_assignments(&self, command: &SimpleCommand) -> bool {
         let mentioned = |name: &str, value: &str| {
-            self.assignments.iter().any(|(pattern, values)| pattern == name && values.matches(value))
+            self.assignments
+                .iter()
+                .any(|(pattern, values)| pattern == name && values.matches(value))
         };
         let all_mentioned = command.assignments.iter().all(|assignment| {
-            assignment.value.as_ref().is_some_and(|value| mentioned(&assignment.name, value))
+            assignment
+                .value
+                .as_ref()
+                .is_some_and(|value| mentioned(&assignment.name, value))
         });
         let is_set = |name: &String| {
-            variable::is_free(name) || command.assignments.iter().any(|assignment| assignment.name == *name)
+            variable::is_free(name)
+                || command
+                    .assignments
+                    .iter()
+                    .any(|assignment| assignment.name == *name)
         };
         all_mentioned && self.assignments.iter().all(|(name, _)| is_set(name))
     }
@@ -135,6 +150,8 @@ impl Serialize for CommandPattern {
 
 impl<'de> Deserialize<'de> for CommandPattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
     }
 }

@@ -195,8 +195,15 @@ pub(crate) struct LaunchedWrite {
 impl Launch {
     /// A command that starts something its words do not show.
     pub(crate) fn hidden(through: usize, why: &'static str) -> Self {
-        let hidden = HiddenStart { through, by_variable: false, why };
-        Self { hidden: Some(hidden), ..Self::default() }
+        let hidden = HiddenStart {
+            through,
+            by_variable: false,
+            why,
+        };
+        Self {
+            hidden: Some(hidden),
+            ..Self::default()
+        }
     }
 
     /// A command that begins at one of the words.
@@ -206,7 +213,10 @@ impl Launch {
             through: words.len() - 1,
             what: LaunchedCommand::Words(words[at..].to_vec(), false),
         };
-        Self { starts: vec![start], ..Self::default() }
+        Self {
+            starts: vec![start],
+            ..Self::default()
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -252,19 +262,23 @@ fn name_fits(pattern: &str, name: &str) -> bool {
         return rest.is_empty();
     };
     for piece in pieces {
-        let found = (0..=rest.len()).find_map(|at| strip_prefix_ignoring_case(rest.get(at..)?, piece));
+        let found =
+            (0..=rest.len()).find_map(|at| strip_prefix_ignoring_case(rest.get(at..)?, piece));
         match found {
             Some(behind) => rest = behind,
             None => return false,
         }
     }
     let start = rest.len().checked_sub(last.len());
-    start.and_then(|start| rest.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(last))
+    start
+        .and_then(|start| rest.get(start..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(last))
 }
 
 fn strip_prefix_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let head = text.get(..prefix.len())?;
-    head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
+    head.eq_ignore_ascii_case(prefix)
+        .then(|| &text[prefix.len()..])
 }
 
 #[cfg(test)]
@@ -280,7 +294,10 @@ mod tests {
             for entry in &entries {
                 assert!(entry.reason.len() > 8, "{name}");
                 let options = entry.options.iter().flat_map(|(names, _)| names.split(' '));
-                assert!(options.clone().all(|option| option.starts_with(['-', '+'])), "{name}");
+                assert!(
+                    options.clone().all(|option| option.starts_with(['-', '+'])),
+                    "{name}"
+                );
                 let mut sorted: Vec<&str> = options.collect();
                 let count = sorted.len();
                 sorted.sort_unstable();

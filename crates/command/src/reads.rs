@@ -24,15 +24,18 @@ pub(crate) fn only_reads(command: &SimpleCommand) -> bool {
 
 /// What a shell does by itself, without a program, and that touches nothing but the shell and what it prints.
 const ONLY_THE_SHELL: [&str; 14] = [
-    ":", "true", "false", "cd", "pwd", "exit", "return", "break", "continue", "wait", "test", "[", "echo",
-    "printf",
+    ":", "true", "false", "cd", "pwd", "exit", "return", "break", "continue", "wait", "test", "[",
+    "echo", "printf",
 ];
 
 impl SimpleCommand {
     /// Whether it does nothing but steer the shell or print: `cd x`, `true`, `echo done`. Such a command needs no
     /// sandbox to be harmless, so that a rule for `cargo test` need not speak of the `cd` before it.
     pub fn only_steers(&self) -> bool {
-        let by_the_shell = self.words.first().is_some_and(|word| ONLY_THE_SHELL.contains(&word.as_str()));
+        let by_the_shell = self
+            .words
+            .first()
+            .is_some_and(|word| ONLY_THE_SHELL.contains(&word.as_str()));
         by_the_shell && self.within.is_empty() && only_reads(self)
     }
 }
@@ -108,19 +111,25 @@ fn program_only_reads(name: &str, arguments: &Arguments<'_>) -> bool {
         "printf" => !arguments.has_short('v'),
         "command" => arguments.0.iter().any(|word| word == "-v" || word == "-V"),
         "file" => !arguments.has_any_short("Cz") && !arguments.has_long("compile"),
-        "rg" => !arguments.has_any_long(&["pre", "hostname-bin", "search-zip"]) && !arguments.has_short('z'),
+        "rg" => {
+            !arguments.has_any_long(&["pre", "hostname-bin", "search-zip"])
+                && !arguments.has_short('z')
+        }
         "sort" => {
             !arguments.has_any_short("oT")
                 && !arguments.has_any_long(&["output", "compress-program", "temporary-directory"])
         }
         "uniq" => arguments.operands_after(&["-f", "-s", "-w"]) <= 1,
         "diff" => {
-            !arguments.has_long("output") && !arguments.has_short('l') && !arguments.has_long("paginate")
+            !arguments.has_long("output")
+                && !arguments.has_short('l')
+                && !arguments.has_long("paginate")
         }
         "date" => !arguments.has_long("set") && arguments.only_formats(),
-        "hostname" => {
-            arguments.0.iter().all(|word| matches!(word.as_str(), "-f" | "-s" | "-i" | "-I" | "-d"))
-        }
+        "hostname" => arguments
+            .0
+            .iter()
+            .all(|word| matches!(word.as_str(), "-f" | "-s" | "-i" | "-I" | "-d")),
         "xxd" => {
             !arguments.has_short('r')
                 && arguments.operands_after(&["-l", "-s", "-c", "-g", "-o", "-n", "-R"]) <= 1
@@ -133,7 +142,9 @@ fn program_only_reads(name: &str, arguments: &Arguments<'_>) -> bool {
 }
 
 fn is_find_action(word: &str) -> bool {
-    ["-exec", "-ok", "-delete", "-fprint", "-fls"].iter().any(|action| word.starts_with(action))
+    ["-exec", "-ok", "-delete", "-fprint", "-fls"]
+        .iter()
+        .any(|action| word.starts_with(action))
 }
 
 /// A program's arguments. Options are looked for in every word, also behind `--`: rather refuse too much.
@@ -141,7 +152,9 @@ struct Arguments<'a>(&'a [String]);
 
 impl Arguments<'_> {
     fn has_short(&self, letter: char) -> bool {
-        self.0.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
+        self.0
+            .iter()
+            .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
     }
 
     fn has_any_short(&self, letters: &str) -> bool {
@@ -181,7 +194,9 @@ impl Arguments<'_> {
                 "-d" | "--date" | "-r" | "--reference" | "-f" | "--file" => {
                     words.next();
                 }
-                word if word.starts_with("--") || word.starts_with("-I") || word.starts_with('+') => {}
+                word if word.starts_with("--")
+                    || word.starts_with("-I")
+                    || word.starts_with('+') => {}
                 word if word.starts_with('-') && !word.contains('s') => {}
                 _ => return false,
             }

@@ -51,7 +51,9 @@ fn is_invisible(c: char) -> bool {
 pub(crate) fn assignments(assignments: &[Assignment]) -> String {
     let mut line = String::new();
     for Assignment { name, value } in assignments.iter().take(MOST_VARIABLES) {
-        let value = value.as_ref().map(|value| shortened_to(LONGEST_VARIABLE, value));
+        let value = value
+            .as_ref()
+            .map(|value| shortened_to(LONGEST_VARIABLE, value));
         line.push_str(&shortened_to(LONGEST_VARIABLE, name));
         line.push('=');
         match value.as_deref() {
@@ -77,7 +79,9 @@ pub(crate) fn command_line(words: &[String]) -> String {
 /// The shell text that runs a program with these words as its arguments, for programs that are started without a shell.
 pub fn command_text(words: &[&str]) -> String {
     // Braces and carets are quoted too: a shell would expand them, and here nothing does.
-    joined(words, |word| format!("'{}'", word.replace('\'', r"'\''")).into())
+    joined(words, |word| {
+        format!("'{}'", word.replace('\'', r"'\''")).into()
+    })
 }
 
 fn joined<'a>(words: &[&'a str], quote: impl Fn(&'a str) -> Cow<'a, str>) -> String {
@@ -92,7 +96,9 @@ fn joined<'a>(words: &[&'a str], quote: impl Fn(&'a str) -> Cow<'a, str>) -> Str
 }
 
 fn shell_quoted(word: &str) -> Cow<'_, str> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,@%+^{}[]".contains(&byte) || byte >= 0x80;
+    let plain = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b"_-./:=,@%+^{}[]".contains(&byte) || byte >= 0x80
+    };
     if !word.is_empty() && word.bytes().all(plain) {
         return word.into();
     }

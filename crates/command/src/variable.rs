@@ -5,8 +5,10 @@
 pub(crate) fn is_free(name: &str) -> bool {
     match name {
         "CARGO_TERM_COLOR" | "CI" | "CLICOLOR" | "CLICOLOR_FORCE" | "COLORTERM" | "COLUMNS" => true,
-        "DEBIAN_FRONTEND" | "FORCE_COLOR" | "LANG" | "LANGUAGE" | "LINES" | "NODE_ENV" | "NO_COLOR" => true,
-        "PYTHONUNBUFFERED" | "RUST_BACKTRACE" | "RUST_LIB_BACKTRACE" | "RUST_LOG" | "TERM" | "TZ" => true,
+        "DEBIAN_FRONTEND" | "FORCE_COLOR" | "LANG" | "LANGUAGE" | "LINES" | "NODE_ENV"
+        | "NO_COLOR" => true,
+        "PYTHONUNBUFFERED" | "RUST_BACKTRACE" | "RUST_LIB_BACKTRACE" | "RUST_LOG" | "TERM"
+        | "TZ" => true,
         name => name.starts_with("LC_"),
     }
 }
@@ -14,17 +16,30 @@ pub(crate) fn is_free(name: &str) -> bool {
 /// Whether setting it in the shell makes later commands uncertain: where programs are found, what is loaded
 /// into them, how the shell splits words, and where programs find their own settings.
 pub(crate) fn changes_the_shell(name: &str) -> bool {
-    const BEGINNINGS: [&str; 10] =
-        ["BASH", "CARGO_", "DYLD_", "GIT_", "LD_", "NPM_CONFIG_", "PERL", "PYTHON", "RUST", "npm_config_"];
+    const BEGINNINGS: [&str; 10] = [
+        "BASH",
+        "CARGO_",
+        "DYLD_",
+        "GIT_",
+        "LD_",
+        "NPM_CONFIG_",
+        "PERL",
+        "PYTHON",
+        "RUST",
+        "npm_config_",
+    ];
     match name {
         name if is_free(name) => false,
-        "CDPATH" | "EDITOR" | "ENV" | "EXECIGNORE" | "FIGNORE" | "FPATH" | "GLOBIGNORE" | "HOME" | "IFS" => {
-            true
-        }
-        "JAVA_TOOL_OPTIONS" | "NODE_OPTIONS" | "NODE_PATH" | "OLDPWD" | "PAGER" | "PATH" | "PWD" => true,
-        "POSIXLY_CORRECT" | "PROMPT_COMMAND" | "PS0" | "PS1" | "PS2" | "PS4" | "RUBYLIB" | "RUBYOPT" => true,
+        "CDPATH" | "EDITOR" | "ENV" | "EXECIGNORE" | "FIGNORE" | "FPATH" | "GLOBIGNORE"
+        | "HOME" | "IFS" => true,
+        "JAVA_TOOL_OPTIONS" | "NODE_OPTIONS" | "NODE_PATH" | "OLDPWD" | "PAGER" | "PATH"
+        | "PWD" => true,
+        "POSIXLY_CORRECT" | "PROMPT_COMMAND" | "PS0" | "PS1" | "PS2" | "PS4" | "RUBYLIB"
+        | "RUBYOPT" => true,
         "SHELL" | "SHELLOPTS" | "TMPDIR" | "VISUAL" | "XDG_CONFIG_HOME" | "ZDOTDIR" => true,
-        name => BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)),
+        name => BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning)),
     }
 }
 
@@ -49,7 +64,9 @@ pub(crate) fn is_number(name: &str) -> bool {
 /// Whether a word could be a variable's name.
 pub(crate) fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// The name and the value of `NAME=value`, as `env` and the shell take it.
@@ -75,7 +92,11 @@ mod tests {
             ("LD_PRELOAD", false, true),
             ("X", false, false),
         ] {
-            assert_eq!((is_free(name), changes_the_shell(name)), (free, changing), "{name}");
+            assert_eq!(
+                (is_free(name), changes_the_shell(name)),
+                (free, changing),
+                "{name}"
+            );
         }
     }
 }

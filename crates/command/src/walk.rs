@@ -79,7 +79,9 @@ impl Walker {
             let own = command.words.first().is_some_and(|word| is_function(word));
             if own || command.within.iter().any(started_by) {
                 command.opaque = true;
-                self.found.opaque.push(Opaque::new(&command.text, OpaqueReason::FunctionCalled));
+                self.found
+                    .opaque
+                    .push(Opaque::new(&command.text, OpaqueReason::FunctionCalled));
             }
         }
     }
@@ -147,12 +149,18 @@ impl Walker {
                 ast::AndOr::And(pipeline) => {
                     self.scope.directory = ends.well;
                     let next = self.pipeline(pipeline);
-                    Ends { well: next.well, badly: ends.badly.or(&next.badly) }
+                    Ends {
+                        well: next.well,
+                        badly: ends.badly.or(&next.badly),
+                    }
                 }
                 ast::AndOr::Or(pipeline) => {
                     self.scope.directory = ends.badly;
                     let next = self.pipeline(pipeline);
-                    Ends { well: ends.well.or(&next.well), badly: next.badly }
+                    Ends {
+                        well: ends.well.or(&next.well),
+                        badly: next.badly,
+                    }
                 }
             };
         }
@@ -171,11 +179,21 @@ impl Walker {
                 self.ends()
             }
         };
-        if pipeline.bang { Ends { well: ends.badly, badly: ends.well } } else { ends }
+        if pipeline.bang {
+            Ends {
+                well: ends.badly,
+                badly: ends.well,
+            }
+        } else {
+            ends
+        }
     }
 
     fn ends(&self) -> Ends {
-        Ends { well: self.scope.directory.clone(), badly: self.scope.directory.clone() }
+        Ends {
+            well: self.scope.directory.clone(),
+            badly: self.scope.directory.clone(),
+        }
     }
 
     fn command(&mut self, command: &ast::Command, timed: bool) -> Ends {
@@ -198,19 +216,23 @@ impl Walker {
         match compound {
             ast::CompoundCommand::Arithmetic(arithmetic) => self.arithmetic(&arithmetic.expr),
             ast::CompoundCommand::ArithmeticForClause(clause) => {
-                for expression in
-                    [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten()
+                for expression in [&clause.initializer, &clause.condition, &clause.updater]
+                    .into_iter()
+                    .flatten()
                 {
                     self.arithmetic(expression);
                 }
                 self.repeated(|walker| walker.list(&clause.body.list));
             }
             ast::CompoundCommand::BraceGroup(group) => self.list(&group.list),
-            ast::CompoundCommand::Subshell(subshell) => self.apart(|walker| walker.list(&subshell.list)),
+            ast::CompoundCommand::Subshell(subshell) => {
+                self.apart(|walker| walker.list(&subshell.list));
+            }
             ast::CompoundCommand::ForClause(clause) => self.for_clause(clause),
             ast::CompoundCommand::CaseClause(clause) => self.case_clause(clause),
             ast::CompoundCommand::IfClause(clause) => self.if_clause(clause),
-            ast::CompoundCommand::WhileClause(clause) | ast::CompoundCommand::UntilClause(clause) => {
+            ast::CompoundCommand::WhileClause(clause)
+            | ast::CompoundCommand::UntilClause(clause) => {
                 self.repeated(|walker| {
                     walker.list(&clause.0);
                     walker.list(&clause.1.list);
@@ -248,7 +270,10 @@ impl Walker {
         let mut after = before.clone();
         for case in &clause.cases {
             // A case may also be entered from the one before it.
-            self.scope = Scope { directory: before.directory.clone().or(&after.directory), ..after.clone() };
+            self.scope = Scope {
+                directory: before.directory.clone().or(&after.directory),
+                ..after.clone()
+            };
             for pattern in &case.patterns {
                 self.bystander(&pattern.value);
             }
@@ -295,7 +320,9 @@ impl Walker {
         if self.scope.changed && !before.changed {
             for command in &mut self.found.commands[commands..] {
                 command.opaque = true;
-                self.found.opaque.push(Opaque::new(&command.text, OpaqueReason::ChangedShell));
+                self.found
+                    .opaque
+                    .push(Opaque::new(&command.text, OpaqueReason::ChangedShell));
             }
         }
     }

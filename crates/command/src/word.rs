@@ -54,13 +54,18 @@ pub(crate) fn pass(text: &str) -> Option<&str> {
 /// Whether an arithmetic expression holds only numbers. Names are looked up and their values evaluated again,
 /// so that `x[$(rm y)]` in a variable would run.
 pub(crate) fn is_plain_arithmetic(expression: &str) -> bool {
-    expression.bytes().all(|byte| byte.is_ascii_digit() || b" \t\n+-*/%()<>=!&|^~?:,;".contains(&byte))
+    expression
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b" \t\n+-*/%()<>=!&|^~?:,;".contains(&byte))
 }
 
 /// Characters that mean nothing to the shell in any place.
 pub(crate) const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
-        || matches!(byte, b'_' | b'-' | b'.' | b'/' | b':' | b'=' | b',' | b'@' | b'%' | b'+')
+        || matches!(
+            byte,
+            b'_' | b'-' | b'.' | b'/' | b':' | b'=' | b',' | b'@' | b'%' | b'+'
+        )
 }
 
 /// Whether a `$` before this character begins an expansion.
@@ -78,11 +83,20 @@ struct Scanner<'a> {
 /// Each step returns `None` where it is not sure.
 impl<'a> Scanner<'a> {
     fn new(rest: &'a str) -> Self {
-        Self { rest, literal: String::new(), scripts: Vec::new(), expanded: false }
+        Self {
+            rest,
+            literal: String::new(),
+            scripts: Vec::new(),
+            expanded: false,
+        }
     }
 
     fn reading(self) -> Reading {
-        if self.expanded { Reading::Expanded(self.scripts) } else { Reading::Literal(self.literal) }
+        if self.expanded {
+            Reading::Expanded(self.scripts)
+        } else {
+            Reading::Literal(self.literal)
+        }
     }
 
     fn next(&mut self) -> Option<char> {
@@ -208,7 +222,9 @@ impl<'a> Scanner<'a> {
             value = value.checked_mul(radix)?.checked_add(digit)?;
             self.next();
         }
-        (value != 0 && value <= highest).then(|| char::from_u32(value)).flatten()
+        (value != 0 && value <= highest)
+            .then(|| char::from_u32(value))
+            .flatten()
     }
 
     /// What follows a `$` that begins an expansion.
@@ -225,12 +241,16 @@ impl<'a> Scanner<'a> {
                 let inner = self.until('}')?;
                 let name = inner.strip_prefix('#').unwrap_or(inner);
                 let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
-                (crate::variable::is_name(name) || is_number || matches!(name, "?" | "@" | "*" | "$"))
-                    .then_some(())
+                (crate::variable::is_name(name)
+                    || is_number
+                    || matches!(name, "?" | "@" | "*" | "$"))
+                .then_some(())
             }
             '[' => None,
             c if c.is_ascii_alphabetic() || c == '_' => {
-                self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                self.rest = self
+                    .rest
+                    .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
                 Some(())
             }
             // One character: a digit or a special parameter.
@@ -381,7 +401,10 @@ mod tests {
         for (body, reading) in [
             ("it's \"fine\"\n", Reading::Literal(String::new())),
             ("$x ${y}\n", Reading::Expanded(vec![])),
-            ("$(rm x) `rm y`\n", Reading::Expanded(vec!["rm x".to_owned(), "rm y".to_owned()])),
+            (
+                "$(rm x) `rm y`\n",
+                Reading::Expanded(vec!["rm x".to_owned(), "rm y".to_owned()]),
+            ),
             ("\\$(rm x)\n", Reading::Literal(String::new())),
             ("a\\\nEOF\n", Reading::Unsure),
             ("${x:-y}", Reading::Unsure),

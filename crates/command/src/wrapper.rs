@@ -49,7 +49,14 @@ pub(crate) struct Inner {
 
 impl Inner {
     fn at(at: usize) -> Self {
-        Self { at, stays: false, in_shell: false, open: false, assignments: Vec::new(), directory: None }
+        Self {
+            at,
+            stays: false,
+            in_shell: false,
+            open: false,
+            assignments: Vec::new(),
+            directory: None,
+        }
     }
 }
 
@@ -76,7 +83,10 @@ pub(crate) fn starts(words: &[String], in_shell: bool) -> Starts {
 }
 
 fn is_system_folder(folder: &str) -> bool {
-    matches!(folder, "/bin" | "/usr/bin" | "/usr/local/bin" | "/sbin" | "/usr/sbin")
+    matches!(
+        folder,
+        "/bin" | "/usr/bin" | "/usr/local/bin" | "/sbin" | "/usr/sbin"
+    )
 }
 
 fn starts_by_name(name: &str, words: &[String], in_shell: bool) -> Starts {
@@ -89,14 +99,17 @@ fn starts_by_name(name: &str, words: &[String], in_shell: bool) -> Starts {
         "find" => find::actions(words),
         "busybox" | "toybox" => multi_call(words),
         "xargs" => match options::XARGS.skip(words) {
-            Some(at) => Starts::Command(Inner { open: true, ..Inner::at(at) }),
+            Some(at) => Starts::Command(Inner {
+                open: true,
+                ..Inner::at(at)
+            }),
             None => Starts::Unknown(OpaqueReason::UnknownWrapper),
         },
         "flock" => flock(words),
         "watch" => watch(words),
         "script" | "su" | "runuser" => shell::after_option(words, "-c"),
-        "parallel" | "entr" | "systemd-run" | "start-stop-daemon" | "at" | "batch" | "gdb" | "screen"
-        | "tmux" => Starts::Unknown(OpaqueReason::UnknownWrapper),
+        "parallel" | "entr" | "systemd-run" | "start-stop-daemon" | "at" | "batch" | "gdb"
+        | "screen" | "tmux" => Starts::Unknown(OpaqueReason::UnknownWrapper),
         name => shell::starts(name, words).unwrap_or_else(|| by_table(name, words)),
     }
 }
@@ -104,9 +117,9 @@ fn starts_by_name(name: &str, words: &[String], in_shell: bool) -> Starts {
 fn by_table(name: &str, words: &[String]) -> Starts {
     match listed(name) {
         None => Starts::Nothing,
-        Some(ListedProgram::Launching(entries)) => {
-            entries.launch(words).map_or(Starts::Nothing, Starts::Launches)
-        }
+        Some(ListedProgram::Launching(entries)) => entries
+            .launch(words)
+            .map_or(Starts::Nothing, Starts::Launches),
         Some(ListedProgram::Wrapper(spec)) => match spec.skip(words) {
             Some(at) => with_assignments(spec, words, at),
             None => Starts::Unknown(OpaqueReason::UnknownWrapper),
@@ -129,7 +142,8 @@ fn listed(name: &str) -> Option<&'static ListedProgram> {
     }
     LISTED.get(name).or_else(|| {
         let has_version = name.ends_with(|c: char| c.is_ascii_digit());
-        let without = || name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+        let without =
+            || name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
         has_version.then(|| LISTED.get(without())).flatten()
     })
 }
@@ -137,17 +151,28 @@ fn listed(name: &str) -> Option<&'static ListedProgram> {
 /// Both tables under one look-up, for every command of every call passes here.
 static LISTED: LazyLock<HashMap<&'static str, ListedProgram>> = LazyLock::new(|| {
     let launching = programs::entries_by_name().into_iter();
-    let mut listed: HashMap<_, _> =
-        launching.map(|(name, entries)| (name, ListedProgram::Launching(entries))).collect();
+    let mut listed: HashMap<_, _> = launching
+        .map(|(name, entries)| (name, ListedProgram::Launching(entries)))
+        .collect();
     for spec in options::TABLE {
-        listed.extend(spec.names.iter().map(|name| (*name, ListedProgram::Wrapper(spec))));
+        listed.extend(
+            spec.names
+                .iter()
+                .map(|name| (*name, ListedProgram::Wrapper(spec))),
+        );
     }
     listed
 });
 
 fn with_assignments(spec: &Spec, words: &[String], mut at: usize) -> Starts {
-    let mut inner = Inner { stays: spec.stays, ..Inner::at(at) };
-    while let Some((name, value)) = words.get(at).and_then(|word| variable::split_assignment(word)) {
+    let mut inner = Inner {
+        stays: spec.stays,
+        ..Inner::at(at)
+    };
+    while let Some((name, value)) = words
+        .get(at)
+        .and_then(|word| variable::split_assignment(word))
+    {
         if !spec.assigns {
             break;
         }
@@ -158,14 +183,23 @@ fn with_assignments(spec: &Spec, words: &[String], mut at: usize) -> Starts {
 }
 
 fn assignment(name: &str, value: &str) -> Option<Assignment> {
-    let assignment = || Assignment { name: name.to_owned(), value: Some(value.to_owned()) };
+    let assignment = || Assignment {
+        name: name.to_owned(),
+        value: Some(value.to_owned()),
+    };
     (!variable::is_free(name)).then(assignment)
 }
 
 /// `command`, `builtin` and `exec`. Asked only to look a name up, `command` starts nothing.
 fn in_this_shell(name: &str, words: &[String]) -> Starts {
     let looks_up = |word: &String| word.starts_with('-') && word.contains(['v', 'V']);
-    if name == "command" && words.iter().skip(1).take_while(|word| word.starts_with('-')).any(looks_up) {
+    if name == "command"
+        && words
+            .iter()
+            .skip(1)
+            .take_while(|word| word.starts_with('-'))
+            .any(looks_up)
+    {
         return Starts::Nothing;
     }
     let spec = match name {
@@ -173,7 +207,10 @@ fn in_this_shell(name: &str, words: &[String]) -> Starts {
         _ => &options::COMMAND,
     };
     match spec.skip(words) {
-        Some(at) => Starts::Command(Inner { in_shell: name != "exec", ..Inner::at(at) }),
+        Some(at) => Starts::Command(Inner {
+            in_shell: name != "exec",
+            ..Inner::at(at)
+        }),
         None => Starts::Unknown(OpaqueReason::UnknownWrapper),
     }
 }
@@ -182,7 +219,9 @@ fn env(words: &[String]) -> Starts {
     let mut inner = Inner::at(1);
     while let Some(word) = words.get(inner.at) {
         match word.as_str() {
-            "-" | "-i" | "--ignore-environment" | "-0" | "--null" | "-v" | "--debug" => inner.at += 1,
+            "-" | "-i" | "--ignore-environment" | "-0" | "--null" | "-v" | "--debug" => {
+                inner.at += 1;
+            }
             "-u" | "--unset" => inner.at += 2,
             "-C" | "--chdir" => {
                 inner.directory = words.get(inner.at + 1).cloned();
@@ -201,31 +240,54 @@ fn env(words: &[String]) -> Starts {
             _ => break,
         }
     }
-    while let Some((name, value)) = words.get(inner.at).and_then(|word| variable::split_assignment(word)) {
+    while let Some((name, value)) = words
+        .get(inner.at)
+        .and_then(|word| variable::split_assignment(word))
+    {
         inner.assignments.extend(assignment(name, value));
         inner.at += 1;
     }
     // Without a command it prints the environment.
-    if inner.at < words.len() { Starts::Command(inner) } else { Starts::Nothing }
+    if inner.at < words.len() {
+        Starts::Command(inner)
+    } else {
+        Starts::Nothing
+    }
 }
 
 /// One program with many names: it stands for itself, and is looked into where its applet starts others.
 fn multi_call(words: &[String]) -> Starts {
-    if words.get(1).is_some_and(|applet| matches!(applet.as_str(), "busybox" | "toybox")) {
-        return Starts::Command(Inner { stays: true, ..Inner::at(1) });
+    if words
+        .get(1)
+        .is_some_and(|applet| matches!(applet.as_str(), "busybox" | "toybox"))
+    {
+        return Starts::Command(Inner {
+            stays: true,
+            ..Inner::at(1)
+        });
     }
-    match words.get(1).map(|applet| starts_by_name(applet, &words[1..], false)) {
+    match words
+        .get(1)
+        .map(|applet| starts_by_name(applet, &words[1..], false))
+    {
         None | Some(Starts::Nothing) => Starts::Nothing,
         Some(Starts::Launches(_)) => Starts::Launches(Launch::command(words, 1)),
         Some(Starts::Command(_) | Starts::Script(_) | Starts::Found(_) | Starts::Unknown(_)) => {
-            Starts::Command(Inner { stays: true, ..Inner::at(1) })
+            Starts::Command(Inner {
+                stays: true,
+                ..Inner::at(1)
+            })
         }
     }
 }
 
 fn flock(words: &[String]) -> Starts {
     match options::FLOCK.skip(words) {
-        Some(at) if words.get(at).is_some_and(|word| matches!(word.as_str(), "-c" | "--command")) => {
+        Some(at)
+            if words
+                .get(at)
+                .is_some_and(|word| matches!(word.as_str(), "-c" | "--command")) =>
+        {
             shell::after_option(words, &words[at])
         }
         Some(at) => Starts::Command(Inner::at(at)),

@@ -89,7 +89,14 @@ impl A2eHostFile {
         reading.name_the_rest(&root, "A2E", &KEYS);
         let notices = reading.finish()?;
         let parsed = Parsed::new(file, source, Vec::new())?;
-        Ok(Self { parsed, face, token, plugins, native_tools, notices })
+        Ok(Self {
+            parsed,
+            face,
+            token,
+            plugins,
+            native_tools,
+            notices,
+        })
     }
 }
 
@@ -99,7 +106,11 @@ fn limits(root: &mut Table, file: &mut ConfigFile, reading: &mut Reading<'_>) {
         return;
     };
     let workers = reading.whole(&mut limits, "max_workers");
-    check_count("global_limits.max_workers", workers, &mut reading.complaints);
+    check_count(
+        "global_limits.max_workers",
+        workers,
+        &mut reading.complaints,
+    );
     file.limits.session_concurrency = workers;
     let why = "this host has no such limit; the ones it has stand in `limits` of `toolpost.yaml`";
     reading.ignore_the_rest(&limits, why);

@@ -86,6 +86,9 @@ pub(crate) fn path_complaint(key: &str, path: &Located<std::path::PathBuf>) -> O
         return Some(Complaint::new(path.at, format!("`{key}` is empty")));
     }
     let home = text == "~" || text.starts_with("~/");
-    let message = format!("`{key}` is `{}`, and `~` is not expanded here", shown(&text));
+    let message = format!(
+        "`{key}` is `{}`, and `~` is not expanded here",
+        shown(&text)
+    );
     home.then(|| Complaint::new(path.at, message).hint(Some("write the whole path".to_owned())))
 }

@@ -11,7 +11,13 @@ use serde::{
 use crate::snippet::shown;
 
 /// The units from the largest to the smallest, with their length in milliseconds.
-const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const UNITS: [(&str, u64); 5] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
 
 /// A whole number with a unit: `250ms`, `30s`, `5m`, `24h`, `30d`.
 ///
@@ -23,7 +29,9 @@ pub struct ConfigDuration(Duration);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Not a whole number and a unit.
-    #[error("`{0}` is not a duration; write a whole number and a unit, such as 250ms, 30s, 5m, 24h or 30d")]
+    #[error(
+        "`{0}` is not a duration; write a whole number and a unit, such as 250ms, 30s, 5m, 24h or 30d"
+    )]
     Form(String),
     /// A number alone.
     #[error("`{0}` has no unit; write a duration such as {0}s or {0}ms")]
@@ -50,7 +58,9 @@ impl FromStr for ConfigDuration {
     type Err = DurationError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unit_start = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let unit_start = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(unit_start);
         if number.is_empty() {
             return Err(DurationError::Form(shown(text)));
@@ -60,7 +70,10 @@ impl FromStr for ConfigDuration {
         }
         let known = UNITS.into_iter().find(|(name, _)| *name == unit);
         let (_, factor) = known.ok_or_else(|| DurationError::Form(shown(text)))?;
-        let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+        let millis = number
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(factor));
         millis
             .map(|millis| Self(Duration::from_millis(millis)))
             .ok_or_else(|| DurationError::TooLong(shown(text)))

@@ -34,25 +34,37 @@ impl ConfigError {
     /// The file as a whole is the trouble.
     pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
         let nowhere = Position::default();
-        Source { name: file, text: "" }.error(Complaint::new(nowhere, message))
+        Source {
+            name: file,
+            text: "",
+        }
+        .error(Complaint::new(nowhere, message))
     }
 
     /// The file could not be read.
     pub(crate) fn unreadable(file: &str, cause: io::Error) -> Self {
-        Self { cause: Some(Arc::new(cause)), ..Self::of_file(file, "the file cannot be read") }
+        Self {
+            cause: Some(Arc::new(cause)),
+            ..Self::of_file(file, "the file cannot be read")
+        }
     }
 
     /// The file is larger than any that is read.
     pub(crate) fn too_large(file: &str) -> Self {
         Self::of_file(
             file,
-            format!("the file is larger than the limit of {}", ByteSize::new(MAX_BYTES as u64)),
+            format!(
+                "the file is larger than the limit of {}",
+                ByteSize::new(MAX_BYTES as u64)
+            ),
         )
     }
 
     /// Whether there is no such file, which a caller that only looked may be content with.
     pub fn is_missing_file(&self) -> bool {
-        self.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
+        self.cause
+            .as_ref()
+            .is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
     }
 }
 
@@ -68,7 +80,11 @@ impl fmt::Display for ConfigError {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
         if let Some(Snippet { line, caret }) = &self.snippet {
-            write!(f, "\n{:gutter$} |\n{} | {line}\n{:gutter$} | {:caret$}^", "", self.line, "", "")?;
+            write!(
+                f,
+                "\n{:gutter$} |\n{} | {line}\n{:gutter$} | {:caret$}^",
+                "", self.line, "", ""
+            )?;
         }
         match &self.hint {
             Some(hint) => write!(f, "\nhint: {hint}"),
@@ -91,7 +107,10 @@ impl ConfigErrors {
     /// All errors of one operation, of which there is at least one.
     pub(crate) fn of(mut errors: Vec<ConfigError>) -> Self {
         errors.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
-        Self { errors, left_out: 0 }
+        Self {
+            errors,
+            left_out: 0,
+        }
     }
 
     /// All errors of one file. Only the first complaints get a snippet: a hostile file could bring thousands.
@@ -103,8 +122,13 @@ impl ConfigErrors {
         complaints.sort_by_key(|complaint| complaint.at);
         let left_out = complaints.len().saturating_sub(MAX_ERRORS);
         complaints.truncate(MAX_ERRORS);
-        let found = complaints.into_iter().map(|complaint| source.error(complaint));
-        Self { left_out, ..Self::of(errors.into_iter().chain(found).collect()) }
+        let found = complaints
+            .into_iter()
+            .map(|complaint| source.error(complaint));
+        Self {
+            left_out,
+            ..Self::of(errors.into_iter().chain(found).collect())
+        }
     }
 
     /// The errors, in the order of their lines.
@@ -160,7 +184,11 @@ pub(crate) struct Complaint {
 
 impl Complaint {
     pub(crate) fn new(at: Position, message: impl Into<String>) -> Self {
-        Self { at, message: message.into(), hint: None }
+        Self {
+            at,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     pub(crate) fn line(&self) -> u32 {
@@ -168,7 +196,10 @@ impl Complaint {
     }
 
     pub(crate) fn hint(self, hint: impl Into<Option<String>>) -> Self {
-        Self { hint: hint.into(), ..self }
+        Self {
+            hint: hint.into(),
+            ..self
+        }
     }
 }
 
@@ -182,7 +213,11 @@ pub(crate) struct Source<'a> {
 impl Source<'_> {
     /// How records and notices name a place: `toolpost.yaml:4`.
     pub(crate) fn place(self, at: Position) -> String {
-        if at.line == 0 { self.name.to_owned() } else { format!("{}:{}", self.name, at.line) }
+        if at.line == 0 {
+            self.name.to_owned()
+        } else {
+            format!("{}:{}", self.name, at.line)
+        }
     }
 
     pub(crate) fn error(self, complaint: Complaint) -> ConfigError {
@@ -193,7 +228,8 @@ impl Source<'_> {
             column: at.column,
             message,
             hint,
-            snippet: snippet::source_line(self.text, at).map(|(line, caret)| Snippet { line, caret }),
+            snippet: snippet::source_line(self.text, at)
+                .map(|(line, caret)| Snippet { line, caret }),
             cause: None,
         }
     }

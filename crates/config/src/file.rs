@@ -1,6 +1,9 @@
 //! The one place that opens a file. What is read is handed on as text: whoever keeps trust hashes the same
 //! bytes that are parsed.
-#![expect(clippy::disallowed_methods, reason = "this is the module through which files come into the crate")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the module through which files come into the crate"
+)]
 
 use std::{
     fs::{self, File},
@@ -11,13 +14,28 @@ use std::{
 use crate::{error::ConfigError, yaml::MAX_BYTES};
 
 /// What a folder's own plan may be called.
-const PLAN_NAMES: [&str; 6] =
-    ["bundle.md", "bundle.yaml", "bundle.yml", "plan.yaml", "plan.yml", "mount_plan.yaml"];
+const PLAN_NAMES: [&str; 6] = [
+    "bundle.md",
+    "bundle.yaml",
+    "bundle.yml",
+    "plan.yaml",
+    "plan.yml",
+    "mount_plan.yaml",
+];
 
 /// The plan that a path means: itself, or the one in the folder that it is.
 pub(crate) fn plan_in(path: &Path) -> PathBuf {
-    let found = || PLAN_NAMES.iter().map(|name| path.join(name)).find(|place| place.is_file());
-    if path.is_dir() { found().unwrap_or_else(|| path.join(PLAN_NAMES[0])) } else { path.to_owned() }
+    let found = || {
+        PLAN_NAMES
+            .iter()
+            .map(|name| path.join(name))
+            .find(|place| place.is_file())
+    };
+    if path.is_dir() {
+        found().unwrap_or_else(|| path.join(PLAN_NAMES[0]))
+    } else {
+        path.to_owned()
+    }
 }
 
 /// Where a file really lies, as far as that can be told.
@@ -41,7 +59,10 @@ pub(crate) fn first_of(places: impl IntoIterator<Item = PathBuf>) -> Option<Path
 /// The repository that a file on this machine belongs to, if it belongs to one.
 pub(crate) fn repository_of(path: &Path) -> Option<PathBuf> {
     let real = real_path(path);
-    real.ancestors().skip(1).find(|folder| folder.join(".git").exists()).map(Path::to_owned)
+    real.ancestors()
+        .skip(1)
+        .find(|folder| folder.join(".git").exists())
+        .map(Path::to_owned)
 }
 
 /// Reads a configuration file whole.
@@ -57,7 +78,9 @@ pub fn read_config(path: &Path) -> Result<String, ConfigError> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(MAX_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     if bytes.len() > MAX_BYTES {
         return Err(ConfigError::too_large(&name));
     }

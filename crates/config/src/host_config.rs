@@ -23,20 +23,20 @@ use toolpost_model::{Mode, Role, Rule, ShareRules};
 
 pub use a2a::{A2aConfig, A2aEvents};
 pub use amplifier::{
-    AmplifierConfig, AmplifierCore, ModuleInstall, ModuleIsolation, NativeReplacement, PluginConfig,
-    WasmConfig,
+    AmplifierConfig, AmplifierCore, ModuleInstall, ModuleIsolation, NativeReplacement,
+    PluginConfig, WasmConfig,
 };
 pub use approvals::ApprovalsConfig;
 pub use authorities::{AuthorityConfig, AuthorityReachConfig};
 pub use commands::{CommandConfig, ParameterConfig, ParameterKind, Piece, Template};
 pub use hooks::HookConfig;
 pub use mcp::{
-    McpConfig, McpEra, McpNaming, McpNewTools, McpPiece, McpReach, McpServerConfig, McpShare, McpStart,
-    McpText, McpTextError, McpUnresolved, McpUnusable, McpValues, Resolved,
+    McpConfig, McpEra, McpNaming, McpNewTools, McpPiece, McpReach, McpServerConfig, McpShare,
+    McpStart, McpText, McpTextError, McpUnresolved, McpUnusable, McpValues, Resolved,
 };
 pub use native::{
-    ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig, RootConfig,
-    SandboxConfig,
+    ChildVariables, CodeConfig, CredentialConfig, CredentialSource, NetworkConfig, ProtectConfig,
+    RootConfig, SandboxConfig,
 };
 pub use retention::{JournalRetention, RetentionConfig};
 pub use tools::{SourceConfig, ToolIndex, ToolSettings, ToolTable};
@@ -118,7 +118,9 @@ pub struct HostConfig {
 impl HostConfig {
     /// What is set under a key: by the policy first, within what untrusted files restrict.
     pub(crate) fn set_under(&self, key: &str) -> ToolSettings {
-        let tables = [&self.policy_tools, &self.tools].into_iter().filter_map(|table| table.get(key));
+        let tables = [&self.policy_tools, &self.tools]
+            .into_iter()
+            .filter_map(|table| table.get(key));
         let set = tables.fold(ToolSettings::default(), |set, further| set.or(further));
         match self.restricted_tools.get(key) {
             Some(bounds) => set.within(bounds),
@@ -233,7 +235,9 @@ pub struct Discovery {
 
 impl Default for Discovery {
     fn default() -> Self {
-        Self { require_shown: true }
+        Self {
+            require_shown: true,
+        }
     }
 }
 
@@ -282,6 +286,10 @@ pub struct AuditConfig {
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { path: None, max_bytes: 10 << 20, backup_count: 5 }
+        Self {
+            path: None,
+            max_bytes: 10 << 20,
+            backup_count: 5,
+        }
     }
 }

@@ -16,7 +16,11 @@ const MOST_VALUES: usize = 50_000;
 /// Reads a whole text.
 pub(crate) fn read(text: &str) -> Result<Located<Value>, Complaint> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader { rest: text.chars(), at: Position { line: 1, column: 1 }, values: 0 };
+    let mut reader = Reader {
+        rest: text.chars(),
+        at: Position { line: 1, column: 1 },
+        values: 0,
+    };
     let value = reader.value(0)?;
     reader.blanks()?;
     match reader.peek() {
@@ -39,7 +43,10 @@ impl Reader<'_> {
     fn take(&mut self) -> Option<char> {
         let taken = self.rest.next()?;
         if taken == '\n' {
-            self.at = Position { line: self.at.line.saturating_add(1), column: 1 };
+            self.at = Position {
+                line: self.at.line.saturating_add(1),
+                column: 1,
+            };
         } else {
             self.at.column = self.at.column.saturating_add(1);
         }
@@ -80,7 +87,10 @@ impl Reader<'_> {
         let at = self.at;
         self.values += 1;
         if depth > DEEPEST || self.values > MOST_VALUES {
-            return Err(Complaint::new(at, "the file is nested too deeply or holds too much"));
+            return Err(Complaint::new(
+                at,
+                "the file is nested too deeply or holds too much",
+            ));
         }
         let value = match self.peek() {
             Some('{') => self.table(depth)?,
@@ -108,7 +118,10 @@ impl Reader<'_> {
             let key = self.text()?;
             if entries.iter().any(|entry| entry.key.value == key) {
                 let key = crate::snippet::shown(&key);
-                return Err(Complaint::new(at, format!("the key `{key}` stands twice in one table")));
+                return Err(Complaint::new(
+                    at,
+                    format!("the key `{key}` stands twice in one table"),
+                ));
             }
             self.blanks()?;
             if self.peek() != Some(':') {
@@ -116,7 +129,10 @@ impl Reader<'_> {
             }
             self.take();
             let value = self.value(depth + 1)?;
-            entries.push(Entry { key: Located { value: key, at }, value });
+            entries.push(Entry {
+                key: Located { value: key, at },
+                value,
+            });
             if !self.goes_on('}')? {
                 break;
             }
@@ -168,7 +184,9 @@ impl Reader<'_> {
                 }
                 '\\' => text.push(self.escape()?),
                 c if c.is_control() => {
-                    return Err(self.wrong("a text holds a line break or another control character"));
+                    return Err(
+                        self.wrong("a text holds a line break or another control character")
+                    );
                 }
                 c => {
                     self.take();
@@ -207,13 +225,18 @@ impl Reader<'_> {
     }
 
     fn hex(&mut self) -> Option<u32> {
-        (0..4).try_fold(0, |number, _| Some(number << 4 | self.take()?.to_digit(16)?))
+        (0..4).try_fold(0, |number, _| {
+            Some(number << 4 | self.take()?.to_digit(16)?)
+        })
     }
 
     fn number(&mut self) -> Result<Value, Complaint> {
         let wrong = self.wrong("a number cannot be read");
         let mut digits = String::new();
-        while let Some(c) = self.peek().filter(|c| c.is_ascii_digit() || "+-.eE".contains(*c)) {
+        while let Some(c) = self
+            .peek()
+            .filter(|c| c.is_ascii_digit() || "+-.eE".contains(*c))
+        {
             self.take();
             digits.push(c);
         }
@@ -224,9 +247,11 @@ impl Reader<'_> {
     }
 
     fn word(&mut self) -> Result<Value, Complaint> {
-        for (word, value) in
-            [("true", Value::Flag(true)), ("false", Value::Flag(false)), ("null", Value::Null)]
-        {
+        for (word, value) in [
+            ("true", Value::Flag(true)),
+            ("false", Value::Flag(false)),
+            ("null", Value::Null),
+        ] {
             if self.rest.as_str().starts_with(word) {
                 for _ in word.chars() {
                     self.take();

@@ -58,13 +58,19 @@ impl Layer {
     /// The layer of a file that can no longer be read: what it last said counts as far as it restricts, and every
     /// decision says that this is so.
     pub fn last_good(parsed: Parsed, origin: RuleOrigin, note: impl Into<String>) -> Self {
-        Self { note: Some(note.into()), ..Self::new(parsed, Standing::LastGood, origin) }
+        Self {
+            note: Some(note.into()),
+            ..Self::new(parsed, Standing::LastGood, origin)
+        }
     }
 
     /// Lets relative paths begin in the folder of the file.
     #[must_use]
     pub fn relative_to(self, folder: impl Into<PathBuf>) -> Self {
-        Self { base: folder.into(), ..self }
+        Self {
+            base: folder.into(),
+            ..self
+        }
     }
 
     /// Brings the plans along that the file includes.
@@ -81,31 +87,49 @@ impl Layer {
 
     /// The plans that the file includes, from where its paths begin.
     pub fn includes(&self) -> impl Iterator<Item = PathBuf> {
-        self.parsed.file().include.iter().filter_map(|entry| match &entry.value {
-            IncludeEntry::Plan(path) => Some(self.beneath(path)),
-            IncludeEntry::Mcp(_) | IncludeEntry::A2e(_) => None,
-        })
+        self.parsed
+            .file()
+            .include
+            .iter()
+            .filter_map(|entry| match &entry.value {
+                IncludeEntry::Plan(path) => Some(self.beneath(path)),
+                IncludeEntry::Mcp(_) | IncludeEntry::A2e(_) => None,
+            })
     }
 
     /// The same of lists of MCP servers.
     pub fn mcp_includes(&self) -> impl Iterator<Item = PathBuf> {
-        self.parsed.file().include.iter().filter_map(|entry| match &entry.value {
-            IncludeEntry::Mcp(path) => Some(self.beneath(path)),
-            IncludeEntry::Plan(_) | IncludeEntry::A2e(_) => None,
-        })
+        self.parsed
+            .file()
+            .include
+            .iter()
+            .filter_map(|entry| match &entry.value {
+                IncludeEntry::Mcp(path) => Some(self.beneath(path)),
+                IncludeEntry::Plan(_) | IncludeEntry::A2e(_) => None,
+            })
     }
 
     /// The same of files of A2E hosts.
     pub fn a2e_includes(&self) -> impl Iterator<Item = PathBuf> {
-        self.parsed.file().include.iter().filter_map(|entry| match &entry.value {
-            IncludeEntry::A2e(path) => Some(self.beneath(path)),
-            IncludeEntry::Plan(_) | IncludeEntry::Mcp(_) => None,
-        })
+        self.parsed
+            .file()
+            .include
+            .iter()
+            .filter_map(|entry| match &entry.value {
+                IncludeEntry::A2e(path) => Some(self.beneath(path)),
+                IncludeEntry::Plan(_) | IncludeEntry::Mcp(_) => None,
+            })
     }
 
     /// A path as written, from where the layer's paths begin.
-    pub(crate) fn path(&self, written: &Option<Located<PathBuf>>) -> Option<Located<Option<PathBuf>>> {
-        written.as_ref().map(|path| Located { value: Some(self.base.join(&path.value)), at: path.at })
+    pub(crate) fn path(
+        &self,
+        written: &Option<Located<PathBuf>>,
+    ) -> Option<Located<Option<PathBuf>>> {
+        written.as_ref().map(|path| Located {
+            value: Some(self.base.join(&path.value)),
+            at: path.at,
+        })
     }
 
     /// The same of a path that must be there.

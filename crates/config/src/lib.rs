@@ -58,24 +58,26 @@ mod yaml;
 
 pub use a2e_host::{A2eFace, A2eHostFile, A2ePlugin, A2ePluginClass};
 pub use config_file::{
-    A2aSection, A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection, AuthorityEntry,
-    CodeSection, CommandEntry, CommandOutput, ConfigFile, CredentialEntry, DiscoverySection, HookEntry,
-    HttpSection, IncludeEntry, JournalRetentionSection, Keep, LimitsSection, McpSection, McpServerEntry,
-    McpToolsEntry, McpValue, NetworkSection, ParameterEntry, ParameterType, ProtectSection, RetentionSection,
-    RootAccess, RootEntry, SandboxSection, SourceEntry, SourceTrust, TokenEntry, ToolEntry, WasmEntry,
+    A2aSection, A2eSection, AmplifierSection, ApprovalsSection, ArgumentKinds, AuditSection,
+    AuthorityEntry, CodeSection, CommandEntry, CommandOutput, ConfigFile, CredentialEntry,
+    DiscoverySection, HookEntry, HttpSection, IncludeEntry, JournalRetentionSection, Keep,
+    LimitsSection, McpSection, McpServerEntry, McpToolsEntry, McpValue, NetworkSection,
+    ParameterEntry, ParameterType, ProtectSection, RetentionSection, RootAccess, RootEntry,
+    SandboxSection, SourceEntry, SourceTrust, TokenEntry, ToolEntry, WasmEntry,
 };
 pub use duration::{ConfigDuration, DurationError};
 pub use error::{ConfigError, ConfigErrors};
 pub use file::read_config;
 pub use host_config::{
     A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig,
-    AuthorityConfig, AuthorityReachConfig, ChildVariables, CodeConfig, CommandConfig, CredentialConfig,
-    CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig, JournalRetention, Limits, McpConfig,
-    McpEra, McpNaming, McpNewTools, McpPiece, McpReach, McpServerConfig, McpShare, McpStart, McpText,
-    McpTextError, McpUnresolved, McpUnusable, McpValues, ModuleInstall, ModuleIsolation, NativeReplacement,
-    NativeToolsChoice, NetworkConfig, ParameterConfig, ParameterKind, Piece, PluginConfig, ProtectConfig,
-    Resolved, RetentionConfig, RootConfig, SandboxConfig, SourceConfig, Template, TokenConfig, ToolIndex,
-    ToolSettings, ToolTable, WasmConfig,
+    AuthorityConfig, AuthorityReachConfig, ChildVariables, CodeConfig, CommandConfig,
+    CredentialConfig, CredentialSource, Discovery, HookConfig, HostConfig, HttpConfig,
+    JournalRetention, Limits, McpConfig, McpEra, McpNaming, McpNewTools, McpPiece, McpReach,
+    McpServerConfig, McpShare, McpStart, McpText, McpTextError, McpUnresolved, McpUnusable,
+    McpValues, ModuleInstall, ModuleIsolation, NativeReplacement, NativeToolsChoice, NetworkConfig,
+    ParameterConfig, ParameterKind, Piece, PluginConfig, ProtectConfig, Resolved, RetentionConfig,
+    RootConfig, SandboxConfig, SourceConfig, Template, TokenConfig, ToolIndex, ToolSettings,
+    ToolTable, WasmConfig,
 };
 pub use layer::{Layer, Notice, Standing};
 pub use located::{Located, Position};

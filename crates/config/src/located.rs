@@ -18,7 +18,10 @@ pub struct Position {
 impl From<Location> for Position {
     fn from(location: Location) -> Self {
         let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        Self { line: number(location.line()), column: number(location.column()) }
+        Self {
+            line: number(location.line()),
+            column: number(location.column()),
+        }
     }
 }
 
@@ -37,13 +40,19 @@ pub struct Located<T> {
 impl<T> Located<T> {
     /// The value as another type, at the same place.
     pub(crate) fn converted<U: From<T>>(self) -> Located<U> {
-        Located { value: self.value.into(), at: self.at }
+        Located {
+            value: self.value.into(),
+            at: self.at,
+        }
     }
 }
 
 impl<T> From<T> for Located<T> {
     fn from(value: T) -> Self {
-        Self { value, at: Position::default() }
+        Self {
+            value,
+            at: Position::default(),
+        }
     }
 }
 
@@ -56,7 +65,10 @@ impl<T: fmt::Debug> fmt::Debug for Located<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<T>::deserialize(deserializer)?;
-        Ok(Self { value: spanned.value, at: spanned.referenced.into() })
+        Ok(Self {
+            value: spanned.value,
+            at: spanned.referenced.into(),
+        })
     }
 }
 

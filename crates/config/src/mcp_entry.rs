@@ -9,8 +9,8 @@ use std::{
 use toolpost_model::{NATIVE_NAMESPACES, SandboxProfile};
 
 use crate::{
-    McpConfig, McpEra, McpNaming, McpNewTools, McpReach, McpServerConfig, McpShare, McpStart, McpText,
-    McpUnusable, Notice,
+    McpConfig, McpEra, McpNaming, McpNewTools, McpReach, McpServerConfig, McpShare, McpStart,
+    McpText, McpUnusable, Notice,
 };
 
 /// What one or more files say of a server. What nobody said is `None`.
@@ -57,15 +57,33 @@ impl McpSaid {
             earlier.extend(later);
             earlier
         };
-        let (reach, env, headers, files, unusable, place) = if self.reach.is_some() || self.unusable.is_some()
-        {
-            (self.reach, self.env, self.headers, self.files, self.unusable, self.place)
-        } else {
-            let env = before.env.into_iter().chain(self.env).collect();
-            let headers = before.headers.into_iter().chain(self.headers).collect();
-            let place = if before.place.is_empty() { self.place } else { before.place };
-            (before.reach, env, headers, before.files, before.unusable, place)
-        };
+        let (reach, env, headers, files, unusable, place) =
+            if self.reach.is_some() || self.unusable.is_some() {
+                (
+                    self.reach,
+                    self.env,
+                    self.headers,
+                    self.files,
+                    self.unusable,
+                    self.place,
+                )
+            } else {
+                let env = before.env.into_iter().chain(self.env).collect();
+                let headers = before.headers.into_iter().chain(self.headers).collect();
+                let place = if before.place.is_empty() {
+                    self.place
+                } else {
+                    before.place
+                };
+                (
+                    before.reach,
+                    env,
+                    headers,
+                    before.files,
+                    before.unusable,
+                    place,
+                )
+            };
         Self {
             reach,
             env,
@@ -97,7 +115,10 @@ impl McpSaid {
     /// The same with relative paths beneath a folder.
     pub(crate) fn beneath(mut self, folder: &Path) -> Self {
         let texts = |texts: BTreeMap<String, McpText>| {
-            texts.into_iter().map(|(name, text)| (name, text.beneath(folder))).collect()
+            texts
+                .into_iter()
+                .map(|(name, text)| (name, text.beneath(folder)))
+                .collect()
         };
         self.env = texts(self.env);
         self.headers = texts(self.headers);
@@ -105,7 +126,12 @@ impl McpSaid {
             *begins = folder.join(&*begins);
         }
         let reads = self.reads.iter_mut().flatten();
-        for path in self.readable.iter_mut().chain(&mut self.writable).chain(reads) {
+        for path in self
+            .readable
+            .iter_mut()
+            .chain(&mut self.writable)
+            .chain(reads)
+        {
             *path = folder.join(&*path);
         }
         self
@@ -120,9 +146,16 @@ impl McpSaid {
             self.reads = Some(only);
             return;
         };
-        let beneath = |path: &PathBuf, list: &[PathBuf]| list.iter().any(|above| path.starts_with(above));
-        let mut both: Vec<PathBuf> = only.iter().filter(|path| beneath(path, &before)).cloned().collect();
-        let kept = before.into_iter().filter(|path| beneath(path, &only) && !both.contains(path));
+        let beneath =
+            |path: &PathBuf, list: &[PathBuf]| list.iter().any(|above| path.starts_with(above));
+        let mut both: Vec<PathBuf> = only
+            .iter()
+            .filter(|path| beneath(path, &before))
+            .cloned()
+            .collect();
+        let kept = before
+            .into_iter()
+            .filter(|path| beneath(path, &only) && !both.contains(path));
         let kept: Vec<PathBuf> = kept.collect();
         both.extend(kept);
         self.reads = Some(both);
@@ -130,7 +163,11 @@ impl McpSaid {
 
     /// Whether all of it counts for one who may only restrict: that a server is left out, or reads less.
     pub(crate) fn only_restricts(&self) -> bool {
-        let reads_less = Self { reads: self.reads.clone(), place: self.place.clone(), ..Self::default() };
+        let reads_less = Self {
+            reads: self.reads.clone(),
+            place: self.place.clone(),
+            ..Self::default()
+        };
         self.disabled == Some(true) || (self.reads.is_some() && *self == reads_less)
     }
 }
@@ -159,13 +196,20 @@ impl McpSaidOfAll {
     }
 }
 
-fn settled(name: String, said: McpSaid, notices: &mut Vec<Notice>) -> Result<McpServerConfig, McpUnusable> {
-    let unusable = |reason: String| McpUnusable { name: name.clone(), place: said.place.clone(), reason };
+fn settled(
+    name: String,
+    said: McpSaid,
+    notices: &mut Vec<Notice>,
+) -> Result<McpServerConfig, McpUnusable> {
+    let unusable = |reason: String| McpUnusable {
+        name: name.clone(),
+        place: said.place.clone(),
+        reason,
+    };
     if let Some(reason) = said.unusable {
         return Err(unusable(reason));
     }
-    let nowhere =
-        "no file says how it is reached\nhint: give it a `command` or a `url`, or include the file that does";
+    let nowhere = "no file says how it is reached\nhint: give it a `command` or a `url`, or include the file that does";
     let mut reach = said.reach.ok_or_else(|| unusable(nowhere.to_owned()))?;
     let unused = match &mut reach {
         McpReach::Program { env, .. } => {
@@ -195,7 +239,9 @@ fn settled(name: String, said: McpSaid, notices: &mut Vec<Notice>) -> Result<Mcp
         allow: said.allow,
         deny: said.deny,
         timeout: said.timeout,
-        connect_timeout: said.connect_timeout.unwrap_or(McpServerConfig::CONNECT_TIMEOUT),
+        connect_timeout: said
+            .connect_timeout
+            .unwrap_or(McpServerConfig::CONNECT_TIMEOUT),
         idle_stop: said.idle_stop,
         max_message: said.max_message.unwrap_or(McpServerConfig::MAX_MESSAGE),
         sandbox: said.sandbox,
@@ -232,7 +278,10 @@ pub fn is_reserved_name(text: &str) -> bool {
 
 /// Relative words of a command are files beside the configuration; others are names or whole paths.
 pub(crate) fn is_clear_program(text: &str) -> bool {
-    ["/", "./", "../", "${"].iter().any(|begin| text.starts_with(begin)) || !text.contains('/')
+    ["/", "./", "../", "${"]
+        .iter()
+        .any(|begin| text.starts_with(begin))
+        || !text.contains('/')
 }
 
 /// Whether a word is a path relative to the file it stands in.
@@ -243,7 +292,10 @@ pub(crate) fn is_relative(text: &str) -> bool {
 /// A word of a command line, with a relative path made whole.
 pub(crate) fn program(text: &str, folder: &Path) -> String {
     if is_relative(text) {
-        folder.join(text.strip_prefix("./").unwrap_or(text)).to_string_lossy().into_owned()
+        folder
+            .join(text.strip_prefix("./").unwrap_or(text))
+            .to_string_lossy()
+            .into_owned()
     } else {
         text.to_owned()
     }

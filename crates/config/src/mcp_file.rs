@@ -40,18 +40,39 @@ impl McpServersFile {
         let tree = jsonc::read(text).map_err(|complaint| source.error(complaint))?;
         let mut reading = Reading::new(source);
         let servers = match tree.value {
-            Value::Table(entries) => {
-                servers(Table::new(String::new(), tree.at, entries), folder, &mut reading)
-            }
+            Value::Table(entries) => servers(
+                Table::new(String::new(), tree.at, entries),
+                folder,
+                &mut reading,
+            ),
             other => {
-                reading.wrong_kind::<()>(tree.at, "the whole file", "a table with `mcpServers`", &other);
+                reading.wrong_kind::<()>(
+                    tree.at,
+                    "the whole file",
+                    "a table with `mcpServers`",
+                    &other,
+                );
                 Vec::new()
             }
         };
-        let servers = servers.into_iter().map(|Located { value: (server, said), at }| {
-            (server, McpSaid { place: source.place(at), ..said })
-        });
-        Ok(Self { servers: servers.collect(), notices: reading.finish()? })
+        let servers = servers.into_iter().map(
+            |Located {
+                 value: (server, said),
+                 at,
+             }| {
+                (
+                    server,
+                    McpSaid {
+                        place: source.place(at),
+                        ..said
+                    },
+                )
+            },
+        );
+        Ok(Self {
+            servers: servers.collect(),
+            notices: reading.finish()?,
+        })
     }
 
     /// The names of the servers, in the order of the file.
@@ -60,11 +81,17 @@ impl McpServersFile {
     }
 
     pub(crate) fn said(&self) -> impl Iterator<Item = (&str, &McpSaid)> {
-        self.servers.iter().map(|(name, said)| (name.as_str(), said))
+        self.servers
+            .iter()
+            .map(|(name, said)| (name.as_str(), said))
     }
 }
 
-fn servers(mut root: Table, folder: &Path, reading: &mut Reading<'_>) -> Vec<Located<(String, McpSaid)>> {
+fn servers(
+    mut root: Table,
+    folder: &Path,
+    reading: &mut Reading<'_>,
+) -> Vec<Located<(String, McpSaid)>> {
     // An editor keeps the list within its own settings.
     let mut outer = reading.table(&mut root, "mcp");
     let table = outer.as_mut().unwrap_or(&mut root);
@@ -106,22 +133,34 @@ fn servers(mut root: Table, folder: &Path, reading: &mut Reading<'_>) -> Vec<Loc
             continue;
         }
         if name != given {
-            let message =
-                format!("the server `{}` is called `{name}` here, and so are its tools' ids", shown(&given));
+            let message = format!(
+                "the server `{}` is called `{name}` here, and so are its tools' ids",
+                shown(&given)
+            );
             reading.notice(at, given, message);
         }
         if is_reserved_name(&name) {
-            let reason =
-                format!("`{name}` is a name of the host's own tools\nhint: call the server something else");
-            said = McpSaid { unusable: Some(reason), ..said };
+            let reason = format!(
+                "`{name}` is a name of the host's own tools\nhint: call the server something else"
+            );
+            said = McpSaid {
+                unusable: Some(reason),
+                ..said
+            };
         }
-        servers.push(Located { value: (name, said), at });
+        servers.push(Located {
+            value: (name, said),
+            at,
+        });
     }
     servers
 }
 
 fn unusable(reason: String) -> McpSaid {
-    McpSaid { unusable: Some(reason), ..McpSaid::default() }
+    McpSaid {
+        unusable: Some(reason),
+        ..McpSaid::default()
+    }
 }
 
 /// The nearest name that a server may have here.
@@ -131,7 +170,11 @@ fn legal_name(given: &str) -> String {
     }
     let mut name = String::new();
     for c in given.chars() {
-        let c = if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+        let c = if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        };
         if !(matches!(c, '-' | '_') && (name.is_empty() || name.ends_with(['-', '_']))) {
             name.push(c);
         }

@@ -15,8 +15,8 @@ use toolpost_model::{Behavior, EffectClass, Mode, Rule, RuleOrigin, Selector};
 
 use crate::{
     A2aConfig, A2aSection, A2eConfig, A2eSection, ApprovalsConfig, ApprovalsSection, Discovery,
-    DiscoverySection, HostConfig, HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located, Notice,
-    Position, Standing, TokenConfig,
+    DiscoverySection, HostConfig, HttpConfig, HttpSection, Layer, Limits, LimitsSection, Located,
+    Notice, Position, Standing, TokenConfig,
 };
 
 /// Lays one file over the settings so far.
@@ -32,7 +32,8 @@ impl Merge<'_> {
         let layer = self.layer;
         let (file, checked) = (layer.parsed.file(), layer.parsed.checked());
         // Under `never-ask` nobody is asked, which no other mode says; so none is stricter in every way.
-        let stricter = |now: &Mode, new: &Mode| *now != Mode::NeverAsk && now.stricter(*new) == *new;
+        let stricter =
+            |now: &Mode, new: &Mode| *now != Mode::NeverAsk && now.stricter(*new) == *new;
         self.put("mode", &mut config.mode, file.mode, stricter);
         // Once said, nobody takes it back.
         config.forbid_bypass |= file.forbid_bypass.is_some_and(|forbid| forbid.value);
@@ -45,7 +46,12 @@ impl Merge<'_> {
         self.native(config);
         self.hooks(&mut config.hooks, &checked.hooks);
         self.authorities(&mut config.authorities, &checked.authorities);
-        self.put("http.listen", &mut config.http.listen, checked.listen, never);
+        self.put(
+            "http.listen",
+            &mut config.http.listen,
+            checked.listen,
+            never,
+        );
         self.http(&mut config.http, &file.http);
         self.tokens(&mut config.tokens, &checked.tokens);
         self.approvals(&mut config.approvals, &file.approvals);
@@ -54,7 +60,12 @@ impl Merge<'_> {
         self.discovery(&mut config.discovery, &file.discovery);
         self.a2e(&mut config.a2e, &file.a2e);
         self.a2a(&mut config.a2a, &file.a2a);
-        self.put("mcp.approval_wait", &mut config.mcp.approval_wait, file.mcp.approval_wait, lower);
+        self.put(
+            "mcp.approval_wait",
+            &mut config.mcp.approval_wait,
+            file.mcp.approval_wait,
+            lower,
+        );
         self.amplifier(&mut config.amplifier, config.sandbox.profile);
         self.tools(config);
         self.sources(config);
@@ -65,8 +76,13 @@ impl Merge<'_> {
         let written = written?;
         if self.layer.standing == Standing::Trusted && self.layer.origin != RuleOrigin::Cli {
             let place = self.layer.parsed.source().place(written.at);
-            let message = format!("`{key}` is ignored: it only counts in a file given by `--config`");
-            self.notices.push(Notice { key: key.to_owned(), place, message });
+            let message =
+                format!("`{key}` is ignored: it only counts in a file given by `--config`");
+            self.notices.push(Notice {
+                key: key.to_owned(),
+                place,
+                message,
+            });
             return None;
         }
         Some(written)
@@ -101,7 +117,8 @@ impl Merge<'_> {
             // That most of it does not count has been said in its note.
             Standing::LastGood => return,
         }
-        let why = "this file is not trusted and may only restrict; `toolpost trust` would change that";
+        let why =
+            "this file is not trusted and may only restrict; `toolpost trust` would change that";
         let place = self.layer.parsed.source().place(at);
         self.notices.push(Notice {
             key: key.to_owned(),
@@ -118,13 +135,20 @@ impl Merge<'_> {
                 (Standing::Untrusted, Some(_)) => self.ignored("rules", *at, &rule.to_string()),
                 // Its authority may have been in the part that cannot be read, so the calls stay denied meanwhile.
                 (Standing::LastGood, Some(_)) => {
-                    rules.push(Rule { origin, delegate: None, ..rule.clone() });
+                    rules.push(Rule {
+                        origin,
+                        delegate: None,
+                        ..rule.clone()
+                    });
                 }
                 (Standing::Untrusted | Standing::LastGood, None) if !self.restricts(rule) => {
                     self.ignored("rules", *at, &rule.to_string());
                 }
                 (Standing::Trusted | Standing::Untrusted | Standing::LastGood, _) => {
-                    rules.push(Rule { origin, ..rule.clone() });
+                    rules.push(Rule {
+                        origin,
+                        ..rule.clone()
+                    });
                 }
             }
         }
@@ -145,9 +169,10 @@ impl Merge<'_> {
                     | Selector::Reaches(_) => true,
                 };
                 match self.trusted_mode {
-                    Mode::Plan => {
-                        EffectClass::ALL.into_iter().filter(concerned).all(|class| class == EffectClass::Read)
-                    }
+                    Mode::Plan => EffectClass::ALL
+                        .into_iter()
+                        .filter(concerned)
+                        .all(|class| class == EffectClass::Read),
                     // It turns what asks into a denial.
                     Mode::NeverAsk => true,
                     Mode::Default | Mode::Edits | Mode::Sandboxed | Mode::Bypass => true,
@@ -158,13 +183,34 @@ impl Merge<'_> {
 
     fn http(&mut self, http: &mut HttpConfig, file: &HttpSection) {
         let list = |list: &Option<Located<Vec<Located<String>>>>| {
-            let texts =
-                |list: &[Located<String>]| list.iter().map(|text| text.value.clone()).collect::<Vec<_>>();
-            list.as_ref().map(|list| Located { value: texts(&list.value), at: list.at })
+            let texts = |list: &[Located<String>]| {
+                list.iter()
+                    .map(|text| text.value.clone())
+                    .collect::<Vec<_>>()
+            };
+            list.as_ref().map(|list| Located {
+                value: texts(&list.value),
+                at: list.at,
+            })
         };
-        self.put("http.allowed_hosts", &mut http.allowed_hosts, list(&file.allowed_hosts), never);
-        self.put("http.allowed_origins", &mut http.allowed_origins, list(&file.allowed_origins), never);
-        self.put("http.body_limit", &mut http.body_limit, file.body_limit, never);
+        self.put(
+            "http.allowed_hosts",
+            &mut http.allowed_hosts,
+            list(&file.allowed_hosts),
+            never,
+        );
+        self.put(
+            "http.allowed_origins",
+            &mut http.allowed_origins,
+            list(&file.allowed_origins),
+            never,
+        );
+        self.put(
+            "http.body_limit",
+            &mut http.body_limit,
+            file.body_limit,
+            never,
+        );
         self.put("http.patience", &mut http.patience, file.patience, lower);
     }
 
@@ -184,15 +230,40 @@ impl Merge<'_> {
     }
 
     fn approvals(&mut self, approvals: &mut ApprovalsConfig, file: &ApprovalsSection) {
-        self.put("approvals.timeout", &mut approvals.timeout, file.timeout, lower);
-        self.put("approvals.grant_for", &mut approvals.grant_for, file.grant_for, lower);
-        self.put("approvals.waiting", &mut approvals.waiting, file.waiting, lower);
+        self.put(
+            "approvals.timeout",
+            &mut approvals.timeout,
+            file.timeout,
+            lower,
+        );
+        self.put(
+            "approvals.grant_for",
+            &mut approvals.grant_for,
+            file.grant_for,
+            lower,
+        );
+        self.put(
+            "approvals.waiting",
+            &mut approvals.waiting,
+            file.waiting,
+            lower,
+        );
         // Where the operator is asked is the operator's own business.
-        self.put("approvals.prompt", &mut approvals.prompt, file.prompt, never);
+        self.put(
+            "approvals.prompt",
+            &mut approvals.prompt,
+            file.prompt,
+            never,
+        );
     }
 
     fn limits(&mut self, limits: &mut Limits, file: &LimitsSection) {
-        self.put("limits.concurrency", &mut limits.concurrency, file.concurrency, lower);
+        self.put(
+            "limits.concurrency",
+            &mut limits.concurrency,
+            file.concurrency,
+            lower,
+        );
         self.put(
             "limits.session_concurrency",
             &mut limits.session_concurrency,
@@ -203,47 +274,142 @@ impl Merge<'_> {
         // A smaller share for others is a larger one for whoever wrote the file.
         self.put("limits.share", &mut limits.shares.share, file.share, never);
         let reserve = &mut limits.shares.operator_reserve;
-        self.put("limits.operator_reserve", reserve, file.operator_reserve, never);
+        self.put(
+            "limits.operator_reserve",
+            reserve,
+            file.operator_reserve,
+            never,
+        );
         self.put("limits.streams", &mut limits.streams, file.streams, lower);
-        self.put("limits.processes", &mut limits.processes, file.processes, lower);
-        self.put("limits.deadline", &mut limits.deadline, file.deadline, lower);
-        self.put("limits.deadline_ceiling", &mut limits.deadline_ceiling, file.deadline_ceiling, lower);
-        self.put("limits.inline_chars", &mut limits.inline_chars, file.inline_chars, lower);
-        self.put("limits.sessions", &mut limits.sessions, file.sessions, lower);
-        self.put("limits.session_idle", &mut limits.session_idle, file.session_idle, lower);
+        self.put(
+            "limits.processes",
+            &mut limits.processes,
+            file.processes,
+            lower,
+        );
+        self.put(
+            "limits.deadline",
+            &mut limits.deadline,
+            file.deadline,
+            lower,
+        );
+        self.put(
+            "limits.deadline_ceiling",
+            &mut limits.deadline_ceiling,
+            file.deadline_ceiling,
+            lower,
+        );
+        self.put(
+            "limits.inline_chars",
+            &mut limits.inline_chars,
+            file.inline_chars,
+            lower,
+        );
+        self.put(
+            "limits.sessions",
+            &mut limits.sessions,
+            file.sessions,
+            lower,
+        );
+        self.put(
+            "limits.session_idle",
+            &mut limits.session_idle,
+            file.session_idle,
+            lower,
+        );
         // Less room for the journal is not stricter: an agent could shrink the record of what it did.
         self.put("limits.journal", &mut limits.journal, file.journal, never);
         // Nor is less room for kept results, which are a part of it.
-        self.put("limits.artifacts", &mut limits.artifacts, file.artifacts, never);
-        self.put("limits.artifact", &mut limits.artifact, file.artifact, never);
-        self.put("limits.argument_bytes", &mut limits.argument_bytes, file.argument_bytes, lower);
+        self.put(
+            "limits.artifacts",
+            &mut limits.artifacts,
+            file.artifacts,
+            never,
+        );
+        self.put(
+            "limits.artifact",
+            &mut limits.artifact,
+            file.artifact,
+            never,
+        );
+        self.put(
+            "limits.argument_bytes",
+            &mut limits.argument_bytes,
+            file.argument_bytes,
+            lower,
+        );
     }
 
     fn discovery(&mut self, discovery: &mut Discovery, file: &DiscoverySection) {
-        self.put("discovery.require_shown", &mut discovery.require_shown, file.require_shown, |_, new| *new);
+        self.put(
+            "discovery.require_shown",
+            &mut discovery.require_shown,
+            file.require_shown,
+            |_, new| *new,
+        );
     }
 
     fn a2e(&mut self, a2e: &mut A2eConfig, file: &A2eSection) {
-        self.put("a2e.host_id", &mut a2e.host_id, some(file.host_id.clone()), never);
+        self.put(
+            "a2e.host_id",
+            &mut a2e.host_id,
+            some(file.host_id.clone()),
+            never,
+        );
         let negotiated = file.require_negotiated;
-        self.put("a2e.require_negotiated", &mut a2e.require_negotiated, negotiated, |_, new| *new);
+        self.put(
+            "a2e.require_negotiated",
+            &mut a2e.require_negotiated,
+            negotiated,
+            |_, new| *new,
+        );
         // The host would write a file of the project's choosing, or drop lines of the operator's file.
         for Located { value, at } in &file.import_paths {
-            let path = Located { value: self.layer.beneath(value), at: *at };
-            self.grant("a2e.import_paths", &mut a2e.import_paths, path, value.display());
+            let path = Located {
+                value: self.layer.beneath(value),
+                at: *at,
+            };
+            self.grant(
+                "a2e.import_paths",
+                &mut a2e.import_paths,
+                path,
+                value.display(),
+            );
         }
         let (audit, written) = (&mut a2e.audit, &file.audit);
-        self.put("a2e.audit.path", &mut audit.path, self.layer.path(&written.path), never);
-        self.put("a2e.audit.max_bytes", &mut audit.max_bytes, written.max_bytes, never);
-        self.put("a2e.audit.backup_count", &mut audit.backup_count, written.backup_count, never);
+        self.put(
+            "a2e.audit.path",
+            &mut audit.path,
+            self.layer.path(&written.path),
+            never,
+        );
+        self.put(
+            "a2e.audit.max_bytes",
+            &mut audit.max_bytes,
+            written.max_bytes,
+            never,
+        );
+        self.put(
+            "a2e.audit.backup_count",
+            &mut audit.backup_count,
+            written.backup_count,
+            never,
+        );
     }
 
     fn a2a(&mut self, a2a: &mut A2aConfig, file: &A2aSection) {
-        self.put("a2a.enabled", &mut a2a.enabled, file.enabled, |_, new| !*new);
+        self.put("a2a.enabled", &mut a2a.enabled, file.enabled, |_, new| {
+            !*new
+        });
         self.put("a2a.events", &mut a2a.events, file.events, never);
         self.put("a2a.url", &mut a2a.url, some(file.url.clone()), never);
         self.put("a2a.name", &mut a2a.name, file.name.clone(), never);
-        self.put("a2a.description", &mut a2a.description, file.description.clone(), never);
+        self.put(
+            "a2a.description",
+            &mut a2a.description,
+            file.description.clone(),
+            never,
+        );
     }
 }
 
@@ -258,5 +424,8 @@ fn lower<T: PartialOrd>(now: &T, new: &T) -> bool {
 }
 
 fn some<T>(written: Option<Located<T>>) -> Option<Located<Option<T>>> {
-    written.map(|Located { value, at }| Located { value: Some(value), at })
+    written.map(|Located { value, at }| Located {
+        value: Some(value),
+        at,
+    })
 }

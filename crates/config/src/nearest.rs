@@ -1,7 +1,10 @@
 //! What somebody probably meant: the nearest of the known words.
 
 /// The known word nearest to `word`, if it is near enough to be worth suggesting.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
     // A third of the letters may be wrong. Beyond that a suggestion is more often noise than help.
     let letters = word.chars().count();
     let allowed = (letters / 3).max(1);
@@ -13,7 +16,11 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str> +
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate);
     // `shown` for `require_shown`: half of the name was remembered.
-    slip.or_else(|| known.into_iter().find(|candidate| letters >= 4 && candidate.contains(word)))
+    slip.or_else(|| {
+        known
+            .into_iter()
+            .find(|candidate| letters >= 4 && candidate.contains(word))
+    })
 }
 
 /// `did you mean …?` where something is near, and the list of what is known otherwise.
@@ -39,7 +46,8 @@ fn distance(from: &str, to: &str) -> usize {
         for (column, other) in to.iter().enumerate() {
             let replaced = last[column] + usize::from(letter != other);
             let mut best = replaced.min(last[column + 1] + 1).min(current[column] + 1);
-            let swapped = row > 0 && column > 0 && from[row - 1] == *other && to[column - 1] == *letter;
+            let swapped =
+                row > 0 && column > 0 && from[row - 1] == *other && to[column - 1] == *letter;
             if swapped {
                 best = best.min(before_last[column - 1] + 1);
             }
@@ -72,7 +80,10 @@ mod tests {
     #[test]
     fn only_near_words_are_suggested() {
         assert_eq!(nearest("limts", ["mode", "limits"]), Some("limits"));
-        assert_eq!(nearest("shown", ["mode", "require_shown"]), Some("require_shown"));
+        assert_eq!(
+            nearest("shown", ["mode", "require_shown"]),
+            Some("require_shown")
+        );
         assert_eq!(nearest("by", ["mode", "plan"]), None);
         assert_eq!(nearest("colour", ["mode", "limits"]), None);
     }

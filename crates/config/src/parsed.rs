@@ -45,7 +45,12 @@ impl Parsed {
         if !errors.is_empty() || !complaints.is_empty() {
             return Err(ConfigErrors::of_source(errors, complaints, source));
         }
-        Ok(Self { file, name: source.name.to_owned(), text: source.text.to_owned(), checked })
+        Ok(Self {
+            file,
+            name: source.name.to_owned(),
+            text: source.text.to_owned(),
+            checked,
+        })
     }
 
     /// The file as written.
@@ -70,10 +75,17 @@ impl Parsed {
         problems: impl IntoIterator<Item = (&'a str, String)>,
     ) -> Option<ConfigErrors> {
         let rules = &self.checked.rules;
-        let position = |place: &str| rules.iter().find(|rule| rule.value.place == place).map(|rule| rule.at);
-        let complaint = |(place, message)| Complaint::new(position(place).unwrap_or_default(), message);
+        let position = |place: &str| {
+            rules
+                .iter()
+                .find(|rule| rule.value.place == place)
+                .map(|rule| rule.at)
+        };
+        let complaint =
+            |(place, message)| Complaint::new(position(place).unwrap_or_default(), message);
         let complaints: Vec<Complaint> = problems.into_iter().map(complaint).collect();
-        (!complaints.is_empty()).then(|| ConfigErrors::of_source(Vec::new(), complaints, self.source()))
+        (!complaints.is_empty())
+            .then(|| ConfigErrors::of_source(Vec::new(), complaints, self.source()))
     }
 
     /// The rules it holds, as far as one file can tell: their origin is for a layer to say.
@@ -86,13 +98,19 @@ impl Parsed {
     }
 
     pub(crate) fn source(&self) -> Source<'_> {
-        Source { name: &self.name, text: &self.text }
+        Source {
+            name: &self.name,
+            text: &self.text,
+        }
     }
 }
 
 /// Without the text, which is long.
 impl fmt::Debug for Parsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parsed").field("name", &self.name).field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("Parsed")
+            .field("name", &self.name)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
     }
 }

@@ -38,9 +38,15 @@ impl FromStr for Percentage {
     type Err = PercentageError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = text.strip_suffix('%').filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-        let percent = number.and_then(|number| number.parse().ok()).filter(|percent| *percent <= 100);
-        percent.map(Self).ok_or_else(|| PercentageError(shown(text)))
+        let number = text
+            .strip_suffix('%')
+            .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+        let percent = number
+            .and_then(|number| number.parse().ok())
+            .filter(|percent| *percent <= 100);
+        percent
+            .map(Self)
+            .ok_or_else(|| PercentageError(shown(text)))
     }
 }
 

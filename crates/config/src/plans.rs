@@ -5,7 +5,9 @@ mod namespaces;
 
 use std::path::{Path, PathBuf};
 
-use toolpost_amplifier::{Include, IncludeEntry, IncludeTarget, ModuleSource, Plan, PlanFile, PlanNote};
+use toolpost_amplifier::{
+    Include, IncludeEntry, IncludeTarget, ModuleSource, Plan, PlanFile, PlanNote,
+};
 
 use crate::{
     ConfigError, ConfigErrors,
@@ -56,31 +58,60 @@ pub struct LoadedPlan {
 impl PlanReader<'_> {
     /// Reads a plan. Relative sources in it begin in its folder.
     pub fn read(self, path: &Path) -> Result<LoadedPlan, ConfigErrors> {
-        let mut reading =
-            PlanReading { reader: self, loaded: LoadedPlan::default(), namespaces: Namespaces::default() };
+        let mut reading = PlanReading {
+            reader: self,
+            loaded: LoadedPlan::default(),
+            namespaces: Namespaces::default(),
+        };
         // The operator's own plan may include whatever the operator can read.
         let plan = reading.read_bundle(path, Origin::Operator)?;
-        Ok(LoadedPlan { plan, ..reading.loaded })
+        Ok(LoadedPlan {
+            plan,
+            ..reading.loaded
+        })
     }
 
-    fn parse(self, text: &str, name: &str, path: &Path) -> Result<(Plan, Vec<PlanNote>), ConfigErrors> {
-        let text = match path.extension().is_some_and(|end| end.eq_ignore_ascii_case("md")) {
+    fn parse(
+        self,
+        text: &str,
+        name: &str,
+        path: &Path,
+    ) -> Result<(Plan, Vec<PlanNote>), ConfigErrors> {
+        let text = match path
+            .extension()
+            .is_some_and(|end| end.eq_ignore_ascii_case("md"))
+        {
             true => front_matter(text).ok_or_else(|| {
                 let hint = "begin it with a line `---`, the plan, and another such line".to_owned();
-                let complaint = Complaint::new(crate::Position::default(), "the file holds no plan");
+                let complaint =
+                    Complaint::new(crate::Position::default(), "the file holds no plan");
                 ConfigErrors::from(Source { name, text: "" }.error(complaint.hint(hint)))
             })?,
             false => text,
         };
         let value = yaml::read_foreign(Source { name, text })?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        let file = PlanFile { name, folder: &folder, lookup: self.lookup };
+        let file = PlanFile {
+            name,
+            folder: &folder,
+            lookup: self.lookup,
+        };
         Plan::read(&value, file).map_err(|errors| {
             let message = |error: toolpost_amplifier::PlanError| {
-                let place = error.place.strip_prefix(name).unwrap_or(&error.place).trim_start_matches(": ");
-                let place = if place.is_empty() { String::new() } else { format!("`{place}`: ") };
+                let place = error
+                    .place
+                    .strip_prefix(name)
+                    .unwrap_or(&error.place)
+                    .trim_start_matches(": ");
+                let place = if place.is_empty() {
+                    String::new()
+                } else {
+                    format!("`{place}`: ")
+                };
                 ConfigError::of_file(name, format!("{place}{} ({})", error.message, error.check))
             };
             ConfigErrors::of(errors.0.into_iter().map(message).collect())
@@ -143,11 +174,19 @@ impl PlanReading<'_> {
         self.loaded.notes.extend(notes);
         self.loaded.files.push((path.clone(), text));
         let repository = origin.repository(&path);
-        self.namespaces.enter(BundleScope::new(plan.header(), &path, real, origin, repository));
+        self.namespaces.enter(BundleScope::new(
+            plan.header(),
+            &path,
+            real,
+            origin,
+            repository,
+        ));
         let mut under = Plan::default();
         for include in plan.includes() {
             match self.locate(include) {
-                Found::Here(place, origin) => under = self.read_include(include, &place, origin)?.over(under),
+                Found::Here(place, origin) => {
+                    under = self.read_include(include, &place, origin)?.over(under);
+                }
                 Found::NotHere(missing) => self.loaded.missing.push(missing),
             }
         }
@@ -169,7 +208,9 @@ impl PlanReading<'_> {
             Err(errors) if is_fetched => {
                 self.namespaces.leave_to(depth);
                 let why = errors.to_string();
-                self.loaded.missing.push(unusable(include, path.display().to_string(), why));
+                self.loaded
+                    .missing
+                    .push(unusable(include, path.display().to_string(), why));
                 Ok(Plan::default())
             }
             read => read,
@@ -178,10 +219,15 @@ impl PlanReading<'_> {
 
     fn locate(&mut self, include: &IncludeEntry) -> Found {
         let source = match &include.target {
-            IncludeTarget::Named { namespace, path } => return self.locate_named(include, namespace, path),
+            IncludeTarget::Named { namespace, path } => {
+                return self.locate_named(include, namespace, path);
+            }
             IncludeTarget::Source(source) => source,
         };
-        let written = || Include { source: source.clone(), place: include.place.clone() };
+        let written = || Include {
+            source: source.clone(),
+            place: include.place.clone(),
+        };
         match source {
             ModuleSource::Path(path) => match self.namespaces.refuse_outside(path) {
                 Some(why) => Found::NotHere(unusable(include, source.to_string(), why)),
@@ -217,7 +263,9 @@ impl PlanReading<'_> {
     fn read_root_name(&mut self, root: &Path) {
         let name = root.display().to_string();
         let Ok(text) = read_config(root) else { return };
-        let Ok((plan, _)) = self.reader.parse(&text, &name, root) else { return };
+        let Ok((plan, _)) = self.reader.parse(&text, &name, root) else {
+            return;
+        };
         // The name decides which files are read, so trust in the plan depends on this text too.
         self.loaded.files.push((root.to_owned(), text));
         self.namespaces.name_root(plan.header(), root);
@@ -226,13 +274,19 @@ impl PlanReading<'_> {
 
 /// An include that cannot be had, and counts like one that is not here: it may plan a guard.
 fn unusable(include: &IncludeEntry, text: String, why: String) -> Include {
-    Include { source: ModuleSource::Unspoken { text, why }, place: include.place.clone() }
+    Include {
+        source: ModuleSource::Unspoken { text, why },
+        place: include.place.clone(),
+    }
 }
 
 /// The YAML between two lines of `---` at the beginning.
 fn front_matter(text: &str) -> Option<&str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let body = text.strip_prefix("---")?.trim_start_matches([' ', '\t', '\r']).strip_prefix('\n')?;
+    let body = text
+        .strip_prefix("---")?
+        .trim_start_matches([' ', '\t', '\r'])
+        .strip_prefix('\n')?;
     let mut at = 0;
     for line in body.split_inclusive('\n') {
         if line.trim_end() == "---" {

@@ -6,12 +6,24 @@ use toolpost_model::RuleOrigin;
 
 /// Each profile with its file.
 const PROFILES: [(&str, &str); 8] = [
-    ("amplifier-bash", include_str!("profiles/amplifier-bash.yaml")),
-    ("amplifier-filesystem", include_str!("profiles/amplifier-filesystem.yaml")),
-    ("amplifier-search", include_str!("profiles/amplifier-search.yaml")),
+    (
+        "amplifier-bash",
+        include_str!("profiles/amplifier-bash.yaml"),
+    ),
+    (
+        "amplifier-filesystem",
+        include_str!("profiles/amplifier-filesystem.yaml"),
+    ),
+    (
+        "amplifier-search",
+        include_str!("profiles/amplifier-search.yaml"),
+    ),
     ("amplifier-web", include_str!("profiles/amplifier-web.yaml")),
     ("mcp-fetch", include_str!("profiles/mcp-fetch.yaml")),
-    ("mcp-filesystem", include_str!("profiles/mcp-filesystem.yaml")),
+    (
+        "mcp-filesystem",
+        include_str!("profiles/mcp-filesystem.yaml"),
+    ),
     ("mcp-git", include_str!("profiles/mcp-git.yaml")),
     ("mcp-github", include_str!("profiles/mcp-github.yaml")),
 ];

@@ -24,13 +24,19 @@ impl Table {
     /// The whole name of one of its keys, such as `server.port`.
     pub(crate) fn path_of(&self, key: &str) -> String {
         let key = shown(key);
-        if self.path.is_empty() { key } else { format!("{}.{key}", self.path) }
+        if self.path.is_empty() {
+            key
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
 
     /// All that stands in it and was not taken, as JSON.
     pub(crate) fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         let entries = self.entries.iter().cloned();
-        entries.map(|entry| (entry.key.value, entry.value.value.into_json())).collect()
+        entries
+            .map(|entry| (entry.key.value, entry.value.value.into_json()))
+            .collect()
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -39,11 +45,16 @@ impl Table {
 
     /// Whether a key is there and is not null.
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.entries.iter().any(|entry| entry.key.value == key && !matches!(entry.value.value, Value::Null))
+        self.entries
+            .iter()
+            .any(|entry| entry.key.value == key && !matches!(entry.value.value, Value::Null))
     }
 
     pub(crate) fn take_entry(&mut self, key: &str) -> Option<Entry> {
-        let index = self.entries.iter().position(|entry| entry.key.value == key)?;
+        let index = self
+            .entries
+            .iter()
+            .position(|entry| entry.key.value == key)?;
         Some(self.entries.remove(index))
     }
 
@@ -68,20 +79,33 @@ pub(crate) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(source: Source<'a>) -> Self {
-        Self { source, complaints: Vec::new(), notices: Vec::new() }
+        Self {
+            source,
+            complaints: Vec::new(),
+            notices: Vec::new(),
+        }
     }
 
     /// The notices in the order of the file, or all that is wrong with it.
     pub(crate) fn finish(self) -> Result<Vec<Notice>, ConfigErrors> {
         if !self.complaints.is_empty() {
-            return Err(ConfigErrors::of_source(Vec::new(), self.complaints, self.source));
+            return Err(ConfigErrors::of_source(
+                Vec::new(),
+                self.complaints,
+                self.source,
+            ));
         }
         let mut notices = self.notices;
         notices.sort_by_key(|(at, _)| *at);
         Ok(notices.into_iter().map(|(_, notice)| notice).collect())
     }
 
-    pub(crate) fn complain(&mut self, at: Position, message: String, hint: impl Into<Option<String>>) {
+    pub(crate) fn complain(
+        &mut self,
+        at: Position,
+        message: String,
+        hint: impl Into<Option<String>>,
+    ) {
         self.complaints.push(Complaint::new(at, message).hint(hint));
     }
 
@@ -94,7 +118,14 @@ impl<'a> Reading<'a> {
 
     pub(crate) fn notice(&mut self, at: Position, key: String, message: String) {
         let place = self.source.place(at);
-        self.notices.push((at, Notice { key, place, message }));
+        self.notices.push((
+            at,
+            Notice {
+                key,
+                place,
+                message,
+            },
+        ));
     }
 
     pub(crate) fn ignored(&mut self, at: Position, key: String, why: &str) {
@@ -113,8 +144,14 @@ impl<'a> Reading<'a> {
     pub(crate) fn name_the_rest(&mut self, table: &Table, whose: &str, known: &[&str]) {
         for Entry { key, .. } in &table.entries {
             let near = nearest(&key.value, known.iter().copied()).filter(|near| *near != key.value);
-            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            self.ignored(key.at, table.path_of(&key.value), &format!("{whose} knows no such key{near}"));
+            let near = near
+                .map(|near| format!("; did you mean `{near}`?"))
+                .unwrap_or_default();
+            self.ignored(
+                key.at,
+                table.path_of(&key.value),
+                &format!("{whose} knows no such key{near}"),
+            );
         }
     }
 
@@ -125,7 +162,11 @@ impl<'a> Reading<'a> {
             Value::Null => Vec::new(),
             _ => {
                 let hint = "begin with a line such as `host_id: workshop`".to_owned();
-                self.complain(value.at, "the file must hold keys and values".to_owned(), hint);
+                self.complain(
+                    value.at,
+                    "the file must hold keys and values".to_owned(),
+                    hint,
+                );
                 Vec::new()
             }
         };
@@ -136,7 +177,12 @@ impl<'a> Reading<'a> {
         let Located { value, at } = table.take(key)?;
         match value {
             Value::Table(entries) => Some(Table::new(table.path_of(key), at, entries)),
-            other => self.wrong_kind(at, &table.path_of(key), "a table of keys and values", &other),
+            other => self.wrong_kind(
+                at,
+                &table.path_of(key),
+                "a table of keys and values",
+                &other,
+            ),
         }
     }
 
@@ -146,7 +192,9 @@ impl<'a> Reading<'a> {
         };
         match value {
             Value::List(items) => items,
-            other => self.wrong_kind(at, &table.path_of(key), "a list", &other).unwrap_or_default(),
+            other => self
+                .wrong_kind(at, &table.path_of(key), "a list", &other)
+                .unwrap_or_default(),
         }
     }
 
@@ -155,8 +203,11 @@ impl<'a> Reading<'a> {
         match value {
             Value::Text(value) => Some(Located { value, at }),
             Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {
-                let message =
-                    format!("expected a text under `{}`, found {}", table.path_of(key), value.kind());
+                let message = format!(
+                    "expected a text under `{}`, found {}",
+                    table.path_of(key),
+                    value.kind()
+                );
                 self.complain(at, message, "put it in quotes".to_owned());
                 None
             }
@@ -197,7 +248,11 @@ impl<'a> Reading<'a> {
     }
 
     /// A whole number. Other hosts take one in quotes, too, and `2.0`.
-    pub(crate) fn whole<T: TryFrom<i128>>(&mut self, table: &mut Table, key: &str) -> Option<Located<T>> {
+    pub(crate) fn whole<T: TryFrom<i128>>(
+        &mut self,
+        table: &mut Table,
+        key: &str,
+    ) -> Option<Located<T>> {
         let Located { value, at } = table.take(key)?;
         let number = match &value {
             Value::Whole(number) => Some(*number),
@@ -211,8 +266,16 @@ impl<'a> Reading<'a> {
         if let Ok(value) = T::try_from(number) {
             return Some(Located { value, at });
         }
-        let reason = if number < 0 { "which is too small" } else { "which is too large" };
-        self.complain(at, format!("`{}` is {number}, {reason}", table.path_of(key)), None);
+        let reason = if number < 0 {
+            "which is too small"
+        } else {
+            "which is too large"
+        };
+        self.complain(
+            at,
+            format!("`{}` is {number}, {reason}", table.path_of(key)),
+            None,
+        );
         None
     }
 
@@ -235,5 +298,9 @@ fn as_whole(number: f64) -> Option<i128> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = number.fract() == 0.0 && number.abs() <= EXACT;
     // The text of such a number is its digits.
-    if whole { format!("{number:.0}").parse().ok() } else { None }
+    if whole {
+        format!("{number:.0}").parse().ok()
+    } else {
+        None
+    }
 }

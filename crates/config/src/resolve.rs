@@ -9,8 +9,8 @@ use toolpost_amplifier::Plan;
 use toolpost_model::{EffectClass, Mode, SandboxProfile};
 
 use crate::{
-    AuthorityReachConfig, ByteSize, ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer, Located,
-    Notice, Standing,
+    AuthorityReachConfig, ByteSize, ConfigDuration, ConfigError, ConfigErrors, HostConfig, Layer,
+    Located, Notice, Standing,
     error::Complaint,
     mcp_entry::McpSaidOfAll,
     merge::{Merge, power},
@@ -25,24 +25,45 @@ impl HostConfig {
     /// Trusted files come first, wherever they stand in the list; then the others restrict what the trusted ones came
     /// to. What they may not say is ignored, each with a notice.
     pub fn resolve(layers: &[Layer]) -> Result<(Self, Vec<Notice>), ConfigErrors> {
-        let (mut trusted, untrusted): (Vec<&Layer>, Vec<&Layer>) =
-            layers.iter().partition(|layer| layer.standing == Standing::Trusted);
+        let (mut trusted, untrusted): (Vec<&Layer>, Vec<&Layer>) = layers
+            .iter()
+            .partition(|layer| layer.standing == Standing::Trusted);
         trusted.sort_by_key(|layer| Reverse(layer.origin));
         let mut config = Self::default();
         let mut notices = Vec::new();
         let mut plan = Plan::default();
         for layer in &trusted {
-            Merge { layer, trusted_mode: config.mode, notices: &mut notices }.plans(&mut plan);
-            Merge { layer, trusted_mode: config.mode, notices: &mut notices }.apply(&mut config);
+            Merge {
+                layer,
+                trusted_mode: config.mode,
+                notices: &mut notices,
+            }
+            .plans(&mut plan);
+            Merge {
+                layer,
+                trusted_mode: config.mode,
+                notices: &mut notices,
+            }
+            .apply(&mut config);
         }
         let mut servers = McpSaidOfAll::default();
         // Within one standing, a list of servers says which there are, and a section what is different.
         for layers in trusted.chunk_by(|earlier, later| earlier.origin == later.origin) {
             for layer in layers {
-                Merge { layer, trusted_mode: config.mode, notices: &mut notices }.mcp_files(&mut servers);
+                Merge {
+                    layer,
+                    trusted_mode: config.mode,
+                    notices: &mut notices,
+                }
+                .mcp_files(&mut servers);
             }
             for layer in layers {
-                Merge { layer, trusted_mode: config.mode, notices: &mut notices }.mcp(&mut servers);
+                Merge {
+                    layer,
+                    trusted_mode: config.mode,
+                    notices: &mut notices,
+                }
+                .mcp(&mut servers);
             }
         }
         config.settle_default_deadline(&trusted);
@@ -53,9 +74,24 @@ impl HostConfig {
         let trusted_mode = config.mode;
         let trusted_profile = config.sandbox.profile;
         for layer in untrusted {
-            Merge { layer, trusted_mode, notices: &mut notices }.plans(&mut plan);
-            Merge { layer, trusted_mode, notices: &mut notices }.apply(&mut config);
-            Merge { layer, trusted_mode, notices: &mut notices }.mcp(&mut servers);
+            Merge {
+                layer,
+                trusted_mode,
+                notices: &mut notices,
+            }
+            .plans(&mut plan);
+            Merge {
+                layer,
+                trusted_mode,
+                notices: &mut notices,
+            }
+            .apply(&mut config);
+            Merge {
+                layer,
+                trusted_mode,
+                notices: &mut notices,
+            }
+            .mcp(&mut servers);
         }
         servers.settle(&mut config.mcp, &mut notices);
         config.take_modules(&plan, &mut notices);
@@ -81,7 +117,10 @@ impl HostConfig {
 
     /// A ceiling below the default deadline lowers it: nobody wrote the default, so nobody is contradicted.
     fn settle_default_deadline(&mut self, trusted: &[&Layer]) {
-        if trusted.iter().all(|layer| layer.parsed.file().limits.deadline.is_none()) {
+        if trusted
+            .iter()
+            .all(|layer| layer.parsed.file().limits.deadline.is_none())
+        {
             self.limits.deadline = self.limits.deadline.min(self.limits.deadline_ceiling);
         }
     }
@@ -92,15 +131,24 @@ impl HostConfig {
             return None;
         }
         self.mode = Mode::Default;
-        let message = "mode `bypass` is forbidden by `forbid_bypass`; the mode is `default`".to_owned();
-        Some(Notice { key: "mode".to_owned(), place: "forbid_bypass".to_owned(), message })
+        let message =
+            "mode `bypass` is forbidden by `forbid_bypass`; the mode is `default`".to_owned();
+        Some(Notice {
+            key: "mode".to_owned(),
+            place: "forbid_bypass".to_owned(),
+            message,
+        })
     }
 
     /// A ceiling that an untrusted file lowered holds for what trusted files said, too.
     fn stay_below_ceiling(&mut self) {
         let ceiling = self.limits.deadline_ceiling;
         self.limits.deadline = self.limits.deadline.min(ceiling);
-        let tables = [&mut self.tools, &mut self.policy_tools, &mut self.restricted_tools];
+        let tables = [
+            &mut self.tools,
+            &mut self.policy_tools,
+            &mut self.restricted_tools,
+        ];
         for tool in tables.into_iter().flat_map(|table| table.values_mut()) {
             tool.timeout = tool.timeout.map(|timeout| timeout.min(ceiling));
             tool.ceiling = tool.ceiling.map(|own| own.min(ceiling));
@@ -117,15 +165,34 @@ impl HostConfig {
     fn stay_within_profile(&mut self) {
         let limit = self.sandbox.profile;
         let modules = &mut self.amplifier.sandbox;
-        *modules = modules.map(|own| if power(own) > power(limit) { limit } else { own });
+        *modules = modules.map(|own| {
+            if power(own) > power(limit) {
+                limit
+            } else {
+                own
+            }
+        });
         for server in &mut self.mcp.servers {
-            server.sandbox = server.sandbox.map(|own| if power(own) > power(limit) { limit } else { own });
+            server.sandbox = server.sandbox.map(|own| {
+                if power(own) > power(limit) {
+                    limit
+                } else {
+                    own
+                }
+            });
         }
         for command in &mut self.commands {
             // Without a profile of its own, a command that is for the network would get it.
-            let implied = (command.class == EffectClass::Network).then_some(SandboxProfile::Network);
+            let implied =
+                (command.class == EffectClass::Network).then_some(SandboxProfile::Network);
             let own = command.profile.or(implied);
-            command.profile = own.map(|own| if power(own) > power(limit) { limit } else { own });
+            command.profile = own.map(|own| {
+                if power(own) > power(limit) {
+                    limit
+                } else {
+                    own
+                }
+            });
         }
     }
 
@@ -133,21 +200,30 @@ impl HostConfig {
     fn disagreements(&self, trusted: &[&Layer]) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         let deadline = last(trusted, |layer| layer.parsed.file().limits.deadline);
-        errors.extend(deadline.and_then(|(layer, at)| self.over_ceiling(layer, "limits.deadline", at)));
+        errors.extend(
+            deadline.and_then(|(layer, at)| self.over_ceiling(layer, "limits.deadline", at)),
+        );
         let names: BTreeSet<&String> = self.policy_tools.keys().chain(self.tools.keys()).collect();
         for name in names {
-            let timeout = last(trusted, |layer| layer.parsed.file().tools.get(name)?.value.timeout);
+            let timeout = last(trusted, |layer| {
+                layer.parsed.file().tools.get(name)?.value.timeout
+            });
             let key = format!("tools.{name}.timeout");
             errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
-            let ceiling = last(trusted, |layer| layer.parsed.file().tools.get(name)?.value.ceiling);
+            let ceiling = last(trusted, |layer| {
+                layer.parsed.file().tools.get(name)?.value.ceiling
+            });
             let key = format!("tools.{name}.ceiling");
             errors.extend(ceiling.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
         }
         for name in self.commands.iter().map(|command| &command.name) {
             // A later entry takes the place of an earlier one as a whole.
-            let entry = last(trusted, |layer| Some(layer.parsed.file().commands.get(name)?.value.timeout));
+            let entry = last(trusted, |layer| {
+                Some(layer.parsed.file().commands.get(name)?.value.timeout)
+            });
             let key = format!("commands.{name}.timeout");
-            let timeout = entry.and_then(|(layer, timeout)| timeout.map(|timeout| (layer, timeout)));
+            let timeout =
+                entry.and_then(|(layer, timeout)| timeout.map(|timeout| (layer, timeout)));
             errors.extend(timeout.and_then(|(layer, at)| self.over_ceiling(layer, &key, at)));
         }
         errors.extend(self.unknown_authorities(trusted));
@@ -158,29 +234,47 @@ impl HostConfig {
 
     /// Rules that delegate to an authority, and authorities that name a credential, which no trusted file defines.
     fn unknown_authorities(&self, trusted: &[&Layer]) -> Vec<ConfigError> {
-        let authorities: Vec<&str> =
-            self.authorities.iter().map(|authority| authority.name.as_str()).collect();
-        let credentials: Vec<&str> =
-            self.network.credentials.iter().map(|credential| credential.name.as_str()).collect();
+        let authorities: Vec<&str> = self
+            .authorities
+            .iter()
+            .map(|authority| authority.name.as_str())
+            .collect();
+        let credentials: Vec<&str> = self
+            .network
+            .credentials
+            .iter()
+            .map(|credential| credential.name.as_str())
+            .collect();
         let mut errors = Vec::new();
         for layer in trusted {
             let source = layer.parsed.source();
             for Located { value: rule, at } in &layer.parsed.checked().rules {
-                let Some(name) = rule.delegate.as_ref().filter(|name| !authorities.contains(&name.as_str()))
+                let Some(name) = rule
+                    .delegate
+                    .as_ref()
+                    .filter(|name| !authorities.contains(&name.as_str()))
                 else {
                     continue;
                 };
                 let message = format!(
                     "the rule `{rule}` delegates to `{name}`, and no trusted file defines that authority"
                 );
-                let hint =
-                    suggestion(name.as_str(), &authorities, "the authorities are").unwrap_or_else(|| {
+                let hint = suggestion(name.as_str(), &authorities, "the authorities are")
+                    .unwrap_or_else(|| {
                         format!("define it under `authorities.{name}`, with a `url` or a `command`")
                     });
                 errors.push(source.error(Complaint::new(*at, message).hint(Some(hint))));
             }
-            for Located { value: authority, at } in &layer.parsed.checked().authorities {
-                let AuthorityReachConfig::Endpoint { credential: Some(name), .. } = &authority.reach else {
+            for Located {
+                value: authority,
+                at,
+            } in &layer.parsed.checked().authorities
+            {
+                let AuthorityReachConfig::Endpoint {
+                    credential: Some(name),
+                    ..
+                } = &authority.reach
+                else {
                     continue;
                 };
                 if !credentials.contains(&name.as_str()) {
@@ -211,8 +305,8 @@ impl HostConfig {
             "`{key}` is {}, longer than `limits.deadline_ceiling`, which is {ceiling}",
             written.value
         );
-        let complaint =
-            Complaint::new(written.at, message).hint(Some("raise the ceiling or shorten this".to_owned()));
+        let complaint = Complaint::new(written.at, message)
+            .hint(Some("raise the ceiling or shorten this".to_owned()));
         Some(layer.parsed.source().error(complaint))
     }
 
@@ -227,23 +321,49 @@ impl HostConfig {
             "`retention.journal.size` is {}, not less than `limits.journal`, which is {limit}",
             size.value
         );
-        let hint = "the journal would be full before anything is removed; lower this or raise the limit";
-        Some(layer.parsed.source().error(Complaint::new(size.at, message).hint(Some(hint.to_owned()))))
+        let hint =
+            "the journal would be full before anything is removed; lower this or raise the limit";
+        Some(
+            layer
+                .parsed
+                .source()
+                .error(Complaint::new(size.at, message).hint(Some(hint.to_owned()))),
+        )
     }
 
     /// Within one file this has been checked; here it is about two files.
     fn shared_hashes(&self, trusted: &[&Layer]) -> Option<ConfigError> {
         let mut names: BTreeMap<[u8; 32], &str> = BTreeMap::new();
-        let second = self.tokens.iter().find(|token| names.insert(token.sha256, &token.name).is_some())?;
+        let second = self
+            .tokens
+            .iter()
+            .find(|token| names.insert(token.sha256, &token.name).is_some())?;
         let (layer, token) = last(trusted, |layer| {
-            layer.parsed.checked().tokens.iter().find(|token| token.value == *second).cloned()
+            layer
+                .parsed
+                .checked()
+                .tokens
+                .iter()
+                .find(|token| token.value == *second)
+                .cloned()
         })?;
-        let message = format!("the token `{}` has the hash of another file's token", second.name);
-        Some(layer.parsed.source().error(Complaint::new(token.at, message)))
+        let message = format!(
+            "the token `{}` has the hash of another file's token",
+            second.name
+        );
+        Some(
+            layer
+                .parsed
+                .source()
+                .error(Complaint::new(token.at, message)),
+        )
     }
 }
 
 /// The last layer that says something, and what it says.
 fn last<'a, T>(layers: &[&'a Layer], said: impl Fn(&Layer) -> Option<T>) -> Option<(&'a Layer, T)> {
-    layers.iter().rev().find_map(|layer| said(layer).map(|said| (*layer, said)))
+    layers
+        .iter()
+        .rev()
+        .find_map(|layer| said(layer).map(|said| (*layer, said)))
 }

@@ -56,7 +56,8 @@ impl<'de> Deserialize<'de> for Scalar {
 
             fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
                 // JSON, in which the model answers, has no infinity.
-                let number = Number::from_f64(number).ok_or_else(|| E::custom("expected a finite number"))?;
+                let number = Number::from_f64(number)
+                    .ok_or_else(|| E::custom("expected a finite number"))?;
                 Ok(Scalar::Number(number))
             }
 

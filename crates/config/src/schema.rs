@@ -5,13 +5,16 @@ use serde_json::{Value, json};
 use toolpost_model::ToolPattern;
 
 use crate::{
-    ByteSize, CommandConfig, CommandOutput, ConfigDuration, ConfigFile, CredentialConfig, HostConfig, McpEra,
-    McpNaming, McpNewTools, McpServerConfig, McpShare, McpStart, ParameterType, Percentage, RootAccess,
+    ByteSize, CommandConfig, CommandOutput, ConfigDuration, ConfigFile, CredentialConfig,
+    HostConfig, McpEra, McpNaming, McpNewTools, McpServerConfig, McpShare, McpStart, ParameterType,
+    Percentage, RootAccess,
 };
 
 /// JSON Schema 2020-12 of `toolpost.yaml`, with the defaults in force.
 pub fn config_schema() -> Value {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<ConfigFile>();
+    let schema = SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<ConfigFile>();
     let mut schema = schema.to_value();
     schema["title"] = json!("toolpost.yaml");
     let config = HostConfig::default();
@@ -33,7 +36,18 @@ pub fn config_schema() -> Value {
 ///
 /// Taken from [`HostConfig`] rather than written into attributes, so that they cannot disagree.
 fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
-    let HostConfig { mode, approvals, http, limits, retention, discovery, a2e, a2a, mcp, .. } = config;
+    let HostConfig {
+        mode,
+        approvals,
+        http,
+        limits,
+        retention,
+        discovery,
+        a2e,
+        a2a,
+        mcp,
+        ..
+    } = config;
     let time = |duration| json!(ConfigDuration::new(duration).to_string());
     let percent = |percent| json!(Percentage::new(percent).to_string());
     let size = |bytes: usize| json!(ByteSize::new(bytes as u64).to_string());
@@ -43,11 +57,19 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("ToolEntry", "enabled", json!(true)),
         ("ToolEntry", "hidden", json!(false)),
         ("SourceEntry", "hidden", json!(false)),
-        ("RuleTable", "remember", json!(toolpost_model::Remember::default())),
+        (
+            "RuleTable",
+            "remember",
+            json!(toolpost_model::Remember::default()),
+        ),
         ("TokenEntry", "role", json!(toolpost_model::Role::default())),
         ("HttpSection", "listen", json!(http.listen.to_string())),
         ("HttpSection", "allowed_hosts", json!(http.allowed_hosts)),
-        ("HttpSection", "allowed_origins", json!(http.allowed_origins)),
+        (
+            "HttpSection",
+            "allowed_origins",
+            json!(http.allowed_origins),
+        ),
         ("HttpSection", "body_limit", size(http.body_limit)),
         ("HttpSection", "patience", time(http.patience)),
         ("ApprovalsSection", "timeout", time(approvals.timeout)),
@@ -55,26 +77,70 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("ApprovalsSection", "waiting", json!(approvals.waiting)),
         ("ApprovalsSection", "prompt", json!(approvals.prompt)),
         ("LimitsSection", "concurrency", json!(limits.concurrency)),
-        ("LimitsSection", "session_concurrency", json!(limits.session_concurrency)),
+        (
+            "LimitsSection",
+            "session_concurrency",
+            json!(limits.session_concurrency),
+        ),
         ("LimitsSection", "queue", json!(limits.queue)),
         ("LimitsSection", "share", percent(limits.shares.share)),
-        ("LimitsSection", "operator_reserve", percent(limits.shares.operator_reserve)),
+        (
+            "LimitsSection",
+            "operator_reserve",
+            percent(limits.shares.operator_reserve),
+        ),
         ("LimitsSection", "streams", json!(limits.streams)),
         ("LimitsSection", "processes", json!(limits.processes)),
         ("LimitsSection", "deadline", time(limits.deadline)),
-        ("LimitsSection", "deadline_ceiling", time(limits.deadline_ceiling)),
+        (
+            "LimitsSection",
+            "deadline_ceiling",
+            time(limits.deadline_ceiling),
+        ),
         ("LimitsSection", "inline_chars", json!(limits.inline_chars)),
         ("LimitsSection", "sessions", json!(limits.sessions)),
         ("LimitsSection", "session_idle", time(limits.session_idle)),
-        ("LimitsSection", "journal", json!(ByteSize::new(limits.journal).to_string())),
-        ("LimitsSection", "artifacts", json!(ByteSize::new(limits.artifacts).to_string())),
-        ("LimitsSection", "artifact", json!(ByteSize::new(limits.artifact).to_string())),
-        ("LimitsSection", "argument_bytes", size(limits.argument_bytes)),
+        (
+            "LimitsSection",
+            "journal",
+            json!(ByteSize::new(limits.journal).to_string()),
+        ),
+        (
+            "LimitsSection",
+            "artifacts",
+            json!(ByteSize::new(limits.artifacts).to_string()),
+        ),
+        (
+            "LimitsSection",
+            "artifact",
+            json!(ByteSize::new(limits.artifact).to_string()),
+        ),
+        (
+            "LimitsSection",
+            "argument_bytes",
+            size(limits.argument_bytes),
+        ),
         ("RetentionSection", "artifacts", time(retention.artifacts)),
-        ("DiscoverySection", "require_shown", json!(discovery.require_shown)),
-        ("A2eSection", "require_negotiated", json!(a2e.require_negotiated)),
-        ("AuditSection", "max_bytes", json!(ByteSize::new(a2e.audit.max_bytes).to_string())),
-        ("AuditSection", "backup_count", json!(a2e.audit.backup_count)),
+        (
+            "DiscoverySection",
+            "require_shown",
+            json!(discovery.require_shown),
+        ),
+        (
+            "A2eSection",
+            "require_negotiated",
+            json!(a2e.require_negotiated),
+        ),
+        (
+            "AuditSection",
+            "max_bytes",
+            json!(ByteSize::new(a2e.audit.max_bytes).to_string()),
+        ),
+        (
+            "AuditSection",
+            "backup_count",
+            json!(a2e.audit.backup_count),
+        ),
         ("McpSection", "approval_wait", time(mcp.approval_wait)),
         ("A2aSection", "enabled", json!(a2a.enabled)),
         ("A2aSection", "events", json!(a2a.events)),
@@ -86,7 +152,13 @@ fn defaults(config: &HostConfig) -> Vec<(String, Value)> {
 
 /// The same of the native tools' sections.
 fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
-    let HostConfig { protect, sandbox, network, code, .. } = config;
+    let HostConfig {
+        protect,
+        sandbox,
+        network,
+        code,
+        ..
+    } = config;
     let size = |bytes| json!(ByteSize::new(bytes).to_string());
     let rows = [
         ("RootEntry", "access", json!(RootAccess::default().as_str())),
@@ -102,22 +174,47 @@ fn native_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("SandboxSection", "tmp", size(sandbox.tmp)),
         ("SandboxSection", "file_size", size(sandbox.file_size)),
         ("SandboxSection", "open_files", json!(sandbox.open_files)),
-        ("SandboxSection", "lifetime", json!(ConfigDuration::new(sandbox.lifetime).to_string())),
+        (
+            "SandboxSection",
+            "lifetime",
+            json!(ConfigDuration::new(sandbox.lifetime).to_string()),
+        ),
         ("NetworkSection", "private", json!(network.private)),
         ("NetworkSection", "max_body", size(network.max_body)),
         ("CredentialEntry", "header", json!(CredentialConfig::HEADER)),
-        ("CodeSection", "tools", json!(code.tools.iter().map(ToolPattern::as_str).collect::<Vec<_>>())),
+        (
+            "CodeSection",
+            "tools",
+            json!(
+                code.tools
+                    .iter()
+                    .map(ToolPattern::as_str)
+                    .collect::<Vec<_>>()
+            ),
+        ),
         ("CodeSection", "memory", size(code.memory)),
         ("CodeSection", "calls", json!(code.calls)),
         ("CodeSection", "python3", json!(code.python3)),
         ("CommandEntry", "class", json!(CommandConfig::CLASS)),
         ("CommandEntry", "idempotent", json!(false)),
         ("CommandEntry", "environment", json!([])),
-        ("CommandEntry", "output", json!(CommandOutput::default().as_str())),
-        ("CommandEntry", "success_codes", json!(CommandConfig::SUCCESS)),
+        (
+            "CommandEntry",
+            "output",
+            json!(CommandOutput::default().as_str()),
+        ),
+        (
+            "CommandEntry",
+            "success_codes",
+            json!(CommandConfig::SUCCESS),
+        ),
         ("CommandEntry", "deferred", json!(false)),
         ("ParameterEntry", "allow_dash", json!(false)),
-        ("ParameterEntry", "type", json!(ParameterType::default().as_str())),
+        (
+            "ParameterEntry",
+            "type",
+            json!(ParameterType::default().as_str()),
+        ),
     ];
     placed(rows)
 }
@@ -131,10 +228,18 @@ fn module_defaults(config: &HostConfig) -> Vec<(String, Value)> {
         ("AmplifierSection", "core", json!(amplifier.core)),
         ("AmplifierSection", "install", json!(amplifier.install)),
         ("AmplifierSection", "pass", json!(amplifier.pass)),
-        ("AmplifierSection", "fetch_pass", json!(amplifier.fetch_pass)),
+        (
+            "AmplifierSection",
+            "fetch_pass",
+            json!(amplifier.fetch_pass),
+        ),
         ("AmplifierSection", "readable", json!(amplifier.readable)),
         ("AmplifierSection", "writable", json!(amplifier.writable)),
-        ("AmplifierSection", "post_on_failure", json!(amplifier.post_on_failure)),
+        (
+            "AmplifierSection",
+            "post_on_failure",
+            json!(amplifier.post_on_failure),
+        ),
         ("WasmEntry", "directories", json!([])),
         ("WasmEntry", "network", json!(false)),
     ];
@@ -156,7 +261,11 @@ fn mcp_defaults() -> Vec<(String, Value)> {
             "connect_timeout",
             json!(ConfigDuration::new(McpServerConfig::CONNECT_TIMEOUT).to_string()),
         ),
-        ("McpServerEntry", "max_message", json!(ByteSize::new(McpServerConfig::MAX_MESSAGE).to_string())),
+        (
+            "McpServerEntry",
+            "max_message",
+            json!(ByteSize::new(McpServerConfig::MAX_MESSAGE).to_string()),
+        ),
     ];
     placed(rows)
 }
@@ -167,5 +276,7 @@ fn placed<const N: usize>(rows: [(&str, &str, Value); N]) -> Vec<(String, Value)
         "" => format!("/properties/{key}"),
         table => format!("/$defs/{table}/properties/{key}"),
     };
-    rows.into_iter().map(|(table, key, default)| (pointer(table, key), default)).collect()
+    rows.into_iter()
+        .map(|(table, key, default)| (pointer(table, key), default))
+        .collect()
 }

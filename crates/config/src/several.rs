@@ -41,7 +41,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
             }
 
             fn visit_str<E: Error>(self, word: &str) -> Result<Self::Value, E> {
-                Ok(Several(vec![T::deserialize(word.to_owned().into_deserializer())?.into()]))
+                Ok(Several(vec![
+                    T::deserialize(word.to_owned().into_deserializer())?.into(),
+                ]))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {

@@ -11,7 +11,12 @@ use serde::{
 use crate::snippet::shown;
 
 /// The units from the largest to the smallest, with their length in bytes.
-const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("", 1)];
+const UNITS: [(&str, u64); 4] = [
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("", 1),
+];
 
 /// A number of bytes: `64KiB`, `4MiB`, `1GiB`, or the plain number.
 ///
@@ -23,7 +28,9 @@ pub struct ByteSize(u64);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// Not a whole number with one of the units.
-    #[error("`{0}` is not a size; write a whole number of bytes, or one with KiB, MiB or GiB, such as 4MiB")]
+    #[error(
+        "`{0}` is not a size; write a whole number of bytes, or one with KiB, MiB or GiB, such as 4MiB"
+    )]
     Form(String),
     /// More bytes than can be counted.
     #[error("`{0}` is larger than any size")]
@@ -54,21 +61,30 @@ impl FromStr for ByteSize {
     type Err = SizeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unit_start = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let unit_start = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(unit_start);
         let known = UNITS.into_iter().find(|(name, _)| *name == unit);
         let Some((_, factor)) = known.filter(|_| !number.is_empty()) else {
             return Err(SizeError::Form(shown(text)));
         };
-        let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-        bytes.map(Self).ok_or_else(|| SizeError::TooLarge(shown(text)))
+        let bytes = number
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(factor));
+        bytes
+            .map(Self)
+            .ok_or_else(|| SizeError::TooLarge(shown(text)))
     }
 }
 
 /// The largest unit that divides the size, so that what is printed parses to the same value.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fitting = UNITS.into_iter().find(|&(_, factor)| self.0.is_multiple_of(factor) && self.0 > 0);
+        let fitting = UNITS
+            .into_iter()
+            .find(|&(_, factor)| self.0.is_multiple_of(factor) && self.0 > 0);
         let (unit, factor) = fitting.unwrap_or(("", 1));
         write!(f, "{}{unit}", self.0 / factor)
     }

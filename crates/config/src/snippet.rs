@@ -20,31 +20,53 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// The character itself, or its escape where a terminal would act on it.
 pub(crate) fn printable(c: char) -> Vec<char> {
-    if acts_on_terminals(c) { c.escape_default().collect() } else { vec![c] }
+    if acts_on_terminals(c) {
+        c.escape_default().collect()
+    } else {
+        vec![c]
+    }
 }
 
 /// Control characters, and the ones that turn the direction of text around.
 fn acts_on_terminals(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The line at `at` and how many characters of it stand before the caret.
 pub(crate) fn source_line(text: &str, at: Position) -> Option<(String, usize)> {
     let index = usize::try_from(at.line).ok()?.checked_sub(1)?;
     let line = text.lines().nth(index)?;
-    let line = if holds_secrets(text, index) { without_values(line) } else { line.to_owned() };
-    let chars: Vec<char> = line.chars().map(|c| if acts_on_terminals(c) { ' ' } else { c }).collect();
+    let line = if holds_secrets(text, index) {
+        without_values(line)
+    } else {
+        line.to_owned()
+    };
+    let chars: Vec<char> = line
+        .chars()
+        .map(|c| if acts_on_terminals(c) { ' ' } else { c })
+        .collect();
     // The error may be just behind the line's last character.
-    let caret = usize::try_from(at.column).ok()?.saturating_sub(1).min(chars.len());
-    let start = if chars.len() > LINE_CHARS { caret.saturating_sub(LINE_CHARS / 2) } else { 0 };
+    let caret = usize::try_from(at.column)
+        .ok()?
+        .saturating_sub(1)
+        .min(chars.len());
+    let start = if chars.len() > LINE_CHARS {
+        caret.saturating_sub(LINE_CHARS / 2)
+    } else {
+        0
+    };
     let window: String = chars[start..].iter().take(LINE_CHARS).collect();
     Some((window.trim_end().to_owned(), caret - start))
 }
 
 /// Whether a token may stand in the line: pasted in the place of its hash, or where another program keeps it.
 fn holds_secrets(text: &str, index: usize) -> bool {
-    let suspicious =
-        |line: &str| ["token:", "tokens:", "sha256:", "secret:", "mcp:"].iter().any(|key| line.contains(key));
+    let suspicious = |line: &str| {
+        ["token:", "tokens:", "sha256:", "secret:", "mcp:"]
+            .iter()
+            .any(|key| line.contains(key))
+    };
     let own = text.lines().nth(index).is_some_and(suspicious);
     own || section_of(text, index).is_some_and(suspicious) || follows_plain_token(text, index)
 }
@@ -64,12 +86,17 @@ fn follows_plain_token(text: &str, index: usize) -> bool {
 
 /// The line with the top-level key that the line at `index` belongs to.
 pub(crate) fn section_of(text: &str, index: usize) -> Option<&str> {
-    text.lines().take(index + 1).filter(|line| starts_section(line)).last()
+    text.lines()
+        .take(index + 1)
+        .filter(|line| starts_section(line))
+        .last()
 }
 
 /// Whether a top-level key stands on the line, in block style.
 pub(crate) fn starts_section(line: &str) -> bool {
-    line.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '-' | '}' | ']' | '%' | '.'))
+    line.starts_with(|c: char| {
+        !c.is_whitespace() && !matches!(c, '#' | '-' | '}' | ']' | '%' | '.')
+    })
 }
 
 /// Keys whose names are no secret. A word that merely looks like a key may be part of a token.
@@ -102,7 +129,9 @@ fn without_values(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(next) = rest.chars().next() {
-        let word = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let word = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(rest.len());
         if word > 0 {
             let (head, tail) = rest.split_at(word);
             let is_key = tail.starts_with(':') && OPEN_KEYS.contains(&head);
@@ -129,16 +158,48 @@ mod tests {
     fn lines_are_cut_cleaned_and_covered() {
         check("a: b\nmode: x\n", 2, 7, ("mode: x", 6));
         check("a: \u{1b}[31m\n", 1, 4, ("a:  [31m", 3));
-        check("tokens:\n  - { name: ci, sha: abc }\n", 2, 17, ("  - { name: **, ***: *** }", 16));
+        check(
+            "tokens:\n  - { name: ci, sha: abc }\n",
+            2,
+            17,
+            ("  - { name: **, ***: *** }", 16),
+        );
         check("tokens:\n  - hunter2\nmode: x\n", 2, 5, ("  - *******", 4));
         check("tokens: []\nmode: x\n", 2, 7, ("mode: x", 6));
-        check("server:\n  auth_token:\n    abc\nhost_id: x\n", 3, 5, ("    ***", 4));
-        check("network:\n  credentials:\n    x: { value: abc }\n", 3, 10, ("    *: { *****: *** }", 9));
-        check("network:\n  credentials: {}\n\nmode: x\n", 4, 7, ("mode: x", 6));
+        check(
+            "server:\n  auth_token:\n    abc\nhost_id: x\n",
+            3,
+            5,
+            ("    ***", 4),
+        );
+        check(
+            "network:\n  credentials:\n    x: { value: abc }\n",
+            3,
+            10,
+            ("    *: { *****: *** }", 9),
+        );
+        check(
+            "network:\n  credentials: {}\n\nmode: x\n",
+            4,
+            7,
+            ("mode: x", 6),
+        );
         check("auth_token: a\n\nhost_id: x\n", 3, 10, ("host_id: x", 9));
-        check("{\"auth_token\":\n\"abc\", \"x\": y}\n", 2, 8, ("\"***\", \"*\": *}", 7));
+        check(
+            "{\"auth_token\":\n\"abc\", \"x\": y}\n",
+            2,
+            8,
+            ("\"***\", \"*\": *}", 7),
+        );
         let long = "x".repeat(4000);
-        let (line, caret) = source_line(&long, Position { line: 1, column: 2000 }).unwrap();
+        let (line, caret) = source_line(
+            &long,
+            Position {
+                line: 1,
+                column: 2000,
+            },
+        )
+        .unwrap();
         assert_eq!((line.len(), caret), (100, 50));
     }
 

@@ -87,14 +87,22 @@ pub(crate) fn read_foreign(source: Source<'_>) -> Result<serde_json::Value, Conf
 fn without_section(text: &str, complaint: &Complaint) -> Option<String> {
     let bad = usize::try_from(complaint.line()).ok()?.checked_sub(1)?;
     let lines: Vec<&str> = text.lines().collect();
-    let start = lines.iter().take(bad + 1).rposition(|line| starts_section(line))?;
+    let start = lines
+        .iter()
+        .take(bad + 1)
+        .rposition(|line| starts_section(line))?;
     let end = lines
         .iter()
         .skip(start + 1)
         .position(|line| starts_section(line))
         .map_or(lines.len(), |more| start + 1 + more);
-    let kept =
-        lines.iter().enumerate().map(|(index, line)| if (start..end).contains(&index) { "" } else { line });
+    let kept = lines.iter().enumerate().map(|(index, line)| {
+        if (start..end).contains(&index) {
+            ""
+        } else {
+            line
+        }
+    });
     Some(kept.collect::<Vec<_>>().join("\n"))
 }
 

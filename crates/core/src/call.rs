@@ -64,7 +64,9 @@ enum Step {
 
 /// Drives a call from the stage it is at to its end.
 pub(crate) async fn drive(host: &Arc<Inner>, call: &mut Call, way: Way) -> Arc<Answer> {
-    let travelled = AssertUnwindSafe(travel(host, call, way)).catch_unwind().await;
+    let travelled = AssertUnwindSafe(travel(host, call, way))
+        .catch_unwind()
+        .await;
     if let Err(panic) = travelled {
         let safe = call.on_record != OnRecord::Started;
         call.permit = None;
@@ -107,7 +109,9 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
             Stage::Parse => prepare::parse(host, call),
             Stage::Validate => prepare::validate(host, call),
             Stage::Observe => prepare::observe(host, call, way).await,
-            Stage::PreHooks if replaying::is_due(host, way) => replaying::answer(host, call, way).await,
+            Stage::PreHooks if replaying::is_due(host, way) => {
+                replaying::answer(host, call, way).await
+            }
             // They saw it before, and what they left of its arguments is on record.
             Stage::PreHooks if call.asking.earlier.is_some() => permitting::take_up(host, call),
             Stage::PreHooks => hooking::pre_hooks(host, call, way).await,
@@ -115,7 +119,9 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
                 permitting::decide_resumed(host, call, way).await
             }
             Stage::Decide => permitting::decide(host, call, way).await,
-            Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => return,
+            Stage::AwaitApproval if way == Way::Dry && host.approvals != Approvals::Nobody => {
+                return;
+            }
             Stage::AwaitApproval => permitting::await_approval(host, call, way).await,
             Stage::Admit if way == Way::Dry => return,
             Stage::Admit => running::admit(host, call, way).await,
@@ -125,7 +131,9 @@ async fn travel(host: &Arc<Inner>, call: &mut Call, way: Way) {
         call.stage = match step {
             Step::Next(stage) => stage,
             // What the recorded host said to it counts, not what this one found.
-            Step::End(_) if call.stage < Stage::PreHooks && replaying::is_due(host, way) => Stage::PreHooks,
+            Step::End(_) if call.stage < Stage::PreHooks && replaying::is_due(host, way) => {
+                Stage::PreHooks
+            }
             Step::End(ending) => {
                 call.permit = None;
                 call.ending = Some(ending);
@@ -168,5 +176,7 @@ async fn persist(host: &Inner, call: &mut Call, mut result: ToolResult) -> Arc<A
 
 /// A step found something missing that an earlier step must have left. Never seen; said aloud if it is.
 fn lost_its_way() -> Step {
-    Step::End(result::internal("a stage was reached without what the one before it leaves behind"))
+    Step::End(result::internal(
+        "a stage was reached without what the one before it leaves behind",
+    ))
 }

@@ -67,11 +67,20 @@ impl Catalog {
         redactor: &dyn Redactor,
     ) -> (Self, Vec<CatalogNotice>) {
         unavailable.sort_unstable();
-        let mut notices: Vec<CatalogNotice> =
-            unavailable.iter().cloned().map(CatalogNotice::Unavailable).collect();
-        let mut catalog = Self { unavailable, ..Self::empty() };
+        let mut notices: Vec<CatalogNotice> = unavailable
+            .iter()
+            .cloned()
+            .map(CatalogNotice::Unavailable)
+            .collect();
+        let mut catalog = Self {
+            unavailable,
+            ..Self::empty()
+        };
         for tools in &mut sources {
-            tools.declarations.iter_mut().for_each(|tool| tool.provenance = tools.provenance);
+            tools
+                .declarations
+                .iter_mut()
+                .for_each(|tool| tool.provenance = tools.provenance);
         }
         let replaceable = take_replaceable(&mut sources, settings);
         let claims = NameClaims::of(sources.iter().chain(&replaceable), settings);
@@ -84,7 +93,9 @@ impl Catalog {
         }
         // A native tool stays where no plan has taken its name, so that a module that fails to load leaves no gap.
         for mut tools in replaceable {
-            tools.declarations.retain(|native| !catalog.is_replaced(&native.tool_id, &mut notices));
+            tools
+                .declarations
+                .retain(|native| !catalog.is_replaced(&native.tool_id, &mut notices));
             catalog.admit_all(tools, settings, &claims, &mut notices);
         }
         for tools in outside {
@@ -96,7 +107,10 @@ impl Catalog {
         notices.extend(interface::bare_names(settings, &catalog.entries));
         catalog.index.finish();
         let text = |entry: &Arc<Entry>| declared::tool_text(entry, credentials, redactor);
-        let texts = catalog.entries.iter().map(|entry| (entry.id(), text(entry)));
+        let texts = catalog
+            .entries
+            .iter()
+            .map(|entry| (entry.id(), text(entry)));
         catalog.digest = CatalogDigest::of(texts, &catalog.unavailable);
         (catalog, notices)
     }
@@ -112,7 +126,9 @@ impl Catalog {
         let of_source = settings.source(&tools.name);
         for mut declaration in std::mem::take(&mut tools.declarations) {
             if !self.may_use_namespace(&declaration.tool_id, &tools) {
-                notices.push(CatalogNotice::NamespaceTaken { refused: declaration.tool_id });
+                notices.push(CatalogNotice::NamespaceTaken {
+                    refused: declaration.tool_id,
+                });
                 continue;
             }
             notices.extend(claims.drop_aliases(&mut declaration));
@@ -130,9 +146,10 @@ impl Catalog {
     fn is_replaced(&self, native: &ToolId, notices: &mut Vec<CatalogNotice>) -> bool {
         let holder = self.get(native.name());
         let by = holder.filter(|entry| entry.declaration().provenance == Provenance::MountPlan);
-        notices.extend(
-            by.map(|entry| CatalogNotice::NativeReplaced { native: native.clone(), by: entry.id().clone() }),
-        );
+        notices.extend(by.map(|entry| CatalogNotice::NativeReplaced {
+            native: native.clone(),
+            by: entry.id().clone(),
+        }));
         by.is_some()
     }
 
@@ -158,7 +175,9 @@ impl Catalog {
         for name in entry.names() {
             self.by_name.entry(name.into()).or_insert(place);
         }
-        self.namespaces.entry(entry.id().namespace().into()).or_insert(entry.source);
+        self.namespaces
+            .entry(entry.id().namespace().into())
+            .or_insert(entry.source);
         self.index.add(&entry);
         self.entries.push(Arc::new(entry));
     }
@@ -171,7 +190,10 @@ impl Catalog {
             Provenance::CompiledIn => true,
             Provenance::MountPlan | Provenance::Outside => {
                 !NATIVE_NAMESPACES.contains(&namespace)
-                    && self.namespaces.get(namespace).is_none_or(|holder| *holder == from.source)
+                    && self
+                        .namespaces
+                        .get(namespace)
+                        .is_none_or(|holder| *holder == from.source)
             }
         }
     }
@@ -209,14 +231,19 @@ impl Catalog {
 
 /// Takes the native tools out of their sources whose names the operator gives to mount plans. Their names are given out
 /// after those of the plans.
-fn take_replaceable(sources: &mut [SourceTools], settings: &dyn OperatorSettings) -> Vec<SourceTools> {
+fn take_replaceable(
+    sources: &mut [SourceTools],
+    settings: &dyn OperatorSettings,
+) -> Vec<SourceTools> {
     let is_replaceable = |native: &mut Declaration| {
         let id = &native.tool_id;
         // Commands are the operator's own tools, and the operator would rather rename one than replace it.
         let is_native = NATIVE_NAMESPACES.contains(&id.namespace()) && id.namespace() != "commands";
         is_native && settings.replaces_native(id.name())
     };
-    let compiled_in = sources.iter_mut().filter(|tools| tools.provenance == Provenance::CompiledIn);
+    let compiled_in = sources
+        .iter_mut()
+        .filter(|tools| tools.provenance == Provenance::CompiledIn);
     let taken = compiled_in.map(|tools| SourceTools {
         declarations: tools.declarations.extract_if(.., is_replaceable).collect(),
         source: tools.source,
@@ -225,7 +252,9 @@ fn take_replaceable(sources: &mut [SourceTools], settings: &dyn OperatorSettings
         provenance: tools.provenance,
         origin: tools.origin,
     });
-    taken.filter(|tools| !tools.declarations.is_empty()).collect()
+    taken
+        .filter(|tools| !tools.declarations.is_empty())
+        .collect()
 }
 
 /// The names that tools want for their own. An alias gives way to each of them, whichever tool comes first: a tool must not
@@ -239,13 +268,21 @@ impl NameClaims {
     ) -> Self {
         let mut claims: HashMap<String, Vec<(ToolId, Provenance)>> = HashMap::new();
         // Most catalogs have no alias, and then no name matters here.
-        let has_aliases =
-            sources.clone().flat_map(|tools| &tools.declarations).any(|tool| !tool.aliases.is_empty());
+        let has_aliases = sources
+            .clone()
+            .flat_map(|tools| &tools.declarations)
+            .any(|tool| !tool.aliases.is_empty());
         for tools in sources.filter(|_| has_aliases) {
             for tool in &tools.declarations {
-                let given = settings.of(tool, &tools.name).and_then(|chosen| chosen.name);
-                let wanted = given.unwrap_or_else(|| declaration::wanted_name(&tool.tool_id, tools.naming));
-                claims.entry(wanted).or_default().push((tool.tool_id.clone(), tools.provenance));
+                let given = settings
+                    .of(tool, &tools.name)
+                    .and_then(|chosen| chosen.name);
+                let wanted =
+                    given.unwrap_or_else(|| declaration::wanted_name(&tool.tool_id, tools.naming));
+                claims
+                    .entry(wanted)
+                    .or_default()
+                    .push((tool.tool_id.clone(), tools.provenance));
             }
         }
         Self(claims)
@@ -254,27 +291,44 @@ impl NameClaims {
     /// Takes the aliases away that other tools have for a name. Only compiled-in tools make a compiled-in one give way.
     fn drop_aliases(&self, tool: &mut Declaration) -> Vec<CatalogNotice> {
         let is_claimed = |alias: &str| {
-            self.0.get(alias).into_iter().flatten().any(|(id, provenance)| {
-                *id != tool.tool_id
-                    && (tool.provenance != Provenance::CompiledIn || *provenance == Provenance::CompiledIn)
-            })
+            self.0
+                .get(alias)
+                .into_iter()
+                .flatten()
+                .any(|(id, provenance)| {
+                    *id != tool.tool_id
+                        && (tool.provenance != Provenance::CompiledIn
+                            || *provenance == Provenance::CompiledIn)
+                })
         };
-        let (lost, free): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut tool.aliases).into_iter().partition(|alias| is_claimed(alias));
+        let (lost, free): (Vec<_>, Vec<_>) = std::mem::take(&mut tool.aliases)
+            .into_iter()
+            .partition(|alias| is_claimed(alias));
         tool.aliases = free;
         lost.into_iter()
-            .map(|alias| CatalogNotice::AliasTaken { tool: tool.tool_id.clone(), alias })
+            .map(|alias| CatalogNotice::AliasTaken {
+                tool: tool.tool_id.clone(),
+                alias,
+            })
             .collect()
     }
 }
 
 /// Names under `amplifier.replace_native` that replace nothing.
-fn unused_replacements(settings: &dyn OperatorSettings, notices: &[CatalogNotice]) -> Vec<CatalogNotice> {
+fn unused_replacements(
+    settings: &dyn OperatorSettings,
+    notices: &[CatalogNotice],
+) -> Vec<CatalogNotice> {
     let is_used = |name: &String| {
         notices.iter().any(
             |notice| matches!(notice, CatalogNotice::NativeReplaced { native, .. } if native.name() == name),
         )
     };
-    let unused = settings.replaced_names().into_iter().filter(|name| !is_used(name));
-    unused.map(|name| CatalogNotice::NothingReplaces { name }).collect()
+    let unused = settings
+        .replaced_names()
+        .into_iter()
+        .filter(|name| !is_used(name));
+    unused
+        .map(|name| CatalogNotice::NothingReplaces { name })
+        .collect()
 }

@@ -30,8 +30,8 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_model::{
-    Declaration, InvocationId, PrincipalName, RequestId, SessionId, ShareRules, Source, SourceError,
-    SourceProblem, SurfaceRequest,
+    Declaration, InvocationId, PrincipalName, RequestId, SessionId, ShareRules, Source,
+    SourceError, SourceProblem, SurfaceRequest,
 };
 
 pub use approvals::{ApprovalError, Decided};
@@ -93,7 +93,11 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            scheduler: SchedulerLimits { concurrency: 64, session_concurrency: 16, queue: 1024 },
+            scheduler: SchedulerLimits {
+                concurrency: 64,
+                session_concurrency: 16,
+                queue: 1024,
+            },
             shares: ShareRules::default(),
             deadline: Duration::from_secs(60),
             hook: Duration::from_secs(5),
@@ -218,7 +222,10 @@ impl Inner {
             let policy = self.policy.in_force();
             let surface = Surface::build(catalog, session.surface_request(), &*policy.engine);
             let surface = Arc::new(surface);
-            kept.insert(session.surface_request().clone(), (generation, Arc::clone(&surface)));
+            kept.insert(
+                session.surface_request().clone(),
+                (generation, Arc::clone(&surface)),
+            );
             surface
         })
     }
@@ -234,12 +241,20 @@ impl Inner {
 
     /// Appends, and remembers whether the journal works: while it does not, calls must be on record before
     /// they run.
-    pub(crate) async fn append(&self, record: Record, strength: Strength) -> Result<(), JournalError> {
+    pub(crate) async fn append(
+        &self,
+        record: Record,
+        strength: Strength,
+    ) -> Result<(), JournalError> {
         self.append_numbered(record, strength).await.map(|_| ())
     }
 
     /// The same, with the record's number.
-    async fn append_numbered(&self, mut record: Record, strength: Strength) -> Result<u64, JournalError> {
+    async fn append_numbered(
+        &self,
+        mut record: Record,
+        strength: Strength,
+    ) -> Result<u64, JournalError> {
         // The last gate before the record: names, ids and reasons pass here too. A call's result was redacted
         // before, so that the answer and the record stay the same bytes.
         if let Cow::Owned(clean) = self.redactor.json(&record.body) {
@@ -248,10 +263,15 @@ impl Inner {
         if let Some(facets) = &mut record.facets {
             facets.clean(&*self.redactor);
         }
-        let (writer, text) = (self.principal_of(record.session_id.as_ref()), record.body.len());
+        let (writer, text) = (
+            self.principal_of(record.session_id.as_ref()),
+            record.body.len(),
+        );
         let appended = self.journal.append(record, strength).await;
         if appended.is_ok() {
-            self.journal_room.note(&*self.journal, writer.as_ref(), text).await;
+            self.journal_room
+                .note(&*self.journal, writer.as_ref(), text)
+                .await;
         }
         let failing = match &appended {
             Ok(_) | Err(JournalError::TooLong { .. }) => false,
@@ -274,12 +294,22 @@ impl Inner {
         let mut listed = Vec::new();
         let mut notices = Vec::new();
         let mut unavailable = Vec::new();
-        for (place, (source, tools)) in self.sources.iter().zip(self.list_sources().await).enumerate() {
+        for (place, (source, tools)) in self
+            .sources
+            .iter()
+            .zip(self.list_sources().await)
+            .enumerate()
+        {
             let declarations = match tools {
                 Ok(declarations) => self.speakable(source.name(), declarations, &mut notices),
                 Err(SourceError { origin, reason }) => {
                     let code = "source_unavailable".to_owned();
-                    unavailable.push(SourceProblem { part: origin, origin: None, code, message: reason });
+                    unavailable.push(SourceProblem {
+                        part: origin,
+                        origin: None,
+                        code,
+                        message: reason,
+                    });
                     continue;
                 }
             };
@@ -302,11 +332,17 @@ impl Inner {
             &*self.redactor,
         );
         notices.extend(more);
-        let declarations: Vec<&Declaration> =
-            catalog.entries().iter().map(|entry| entry.declaration()).collect();
+        let declarations: Vec<&Declaration> = catalog
+            .entries()
+            .iter()
+            .map(|entry| entry.declaration())
+            .collect();
         notices.extend(self.policy.notices(&declarations));
         let there = |name: &String| self.sources.iter().any(|source| source.name() == name);
-        let absent = settings.source_names().into_iter().filter(|name| !there(name));
+        let absent = settings
+            .source_names()
+            .into_iter()
+            .filter(|name| !there(name));
         notices.extend(absent.map(|name| CatalogNotice::UnusedSource { name }));
         notices.extend(self.state.rules_notices.iter().cloned());
         *lock(&self.state.notices) = notices;
@@ -327,7 +363,9 @@ impl Inner {
         declarations.retain_mut(|declaration| self.redactor.declaration(declaration));
         let lost = before - declarations.len();
         if lost > 0 {
-            let told = format!("{lost} of the tools of `{source}` are left out: their names hold a secret");
+            let told = format!(
+                "{lost} of the tools of `{source}` are left out: their names hold a secret"
+            );
             notices.push(CatalogNotice::Source(told));
         }
         declarations
@@ -335,8 +373,13 @@ impl Inner {
 
     /// Problems as they may be told: a source's words, cut to a length that somebody reads.
     fn tellable(&self, problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
-        let told =
-            |text: String| -> String { self.redactor.text(&text).chars().take(PROBLEM_CHARS).collect() };
+        let told = |text: String| -> String {
+            self.redactor
+                .text(&text)
+                .chars()
+                .take(PROBLEM_CHARS)
+                .collect()
+        };
         let tell = |problem: SourceProblem| SourceProblem {
             part: told(problem.part),
             origin: problem.origin.map(told),
@@ -433,7 +476,11 @@ impl Host {
             running,
             queued,
             approvals: self.inner.questions.count(),
-            sessions: state.sessions.read().unwrap_or_else(PoisonError::into_inner).len(),
+            sessions: state
+                .sessions
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .len(),
             tools: state.catalog.load().entries().len(),
             journal_failing: self.inner.journal_failing(),
             shutting_down: state.closing.is_cancelled(),
@@ -447,12 +494,18 @@ impl Host {
         let state = &self.inner.state;
         state.closing.cancel();
         state.tasks.close();
-        if tokio::time::timeout(grace, state.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(grace, state.tasks.wait())
+            .await
+            .is_err()
+        {
             let running: Vec<Arc<LiveCall>> = lock(&state.running).values().cloned().collect();
             for call in running {
                 call.cancel(crate::CancelReason::Shutdown, None);
             }
-            if tokio::time::timeout(LAST_WORD, state.tasks.wait()).await.is_err() {
+            if tokio::time::timeout(LAST_WORD, state.tasks.wait())
+                .await
+                .is_err()
+            {
                 tracing::error!(
                     "some calls did not stop when told to; their ends are written at the next start"
                 );
@@ -465,7 +518,9 @@ impl Host {
             .drain()
             .map(|(_, session)| session)
             .collect();
-        sessions.iter().for_each(|session| self.inner.let_go(session));
+        sessions
+            .iter()
+            .for_each(|session| self.inner.let_go(session));
         let closed = join_all(self.inner.sources.iter().map(|source| source.close()));
         if tokio::time::timeout(FAREWELL, closed).await.is_err() {
             tracing::warn!("some sources took too long to close");

@@ -33,20 +33,21 @@ mod session;
 pub use call::{
     Answer, CallHandle, PendingCall, PendingCause, Standing,
     explain::{
-        DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer, KeptIn,
-        KeptPlan, Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer, SchemaVerdict,
-        SurfaceLayer,
+        DeclarationLayer, ExecutionLayer, Explanation, HookPlan, InterfaceLayer, InvocationLayer,
+        KeptIn, KeptPlan, Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer,
+        SchemaVerdict, SurfaceLayer,
     },
 };
 pub use catalog::{
-    Catalog, CatalogNotice, Entry, Listing, MemoryPins, OperatorSettings, PinStore, PinStoreError, Schema,
-    SchemaError, SourceSettings, SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
+    Catalog, CatalogNotice, Entry, Listing, MemoryPins, OperatorSettings, PinStore, PinStoreError,
+    Schema, SchemaError, SourceSettings, SourceTrust, Surface, ToolFilter, ToolSettings, Violation,
 };
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
     credentials::CredentialGrant,
     hooks::{
-        Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion, OutputMutation,
+        Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion,
+        OutputMutation,
     },
     invocation::{
         Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy,
@@ -54,20 +55,24 @@ pub use flow::{
     },
     permission::{
         Account, AuthorityAnswer, AuthorityFault, AuthorityQuestion, BareAllow, Change, ChangeKind,
-        ConsideredRule, DecisionAuthority, Delegation, Facts, PartDecision, Places, Policy, PolicyEngine,
-        PolicySpec, RuleProblem, RuleVoice,
+        ConsideredRule, DecisionAuthority, Delegation, Facts, PartDecision, Places, Policy,
+        PolicyEngine, PolicySpec, RuleProblem, RuleVoice,
     },
     scheduling::{Outlook, OwnLimit, SchedulerLimits, Slots, WaitReason},
     witness::{Witness, WitnessedCall, WitnessedEnd, WitnessedStart},
 };
 pub use host::{
-    ApprovalError, Decided, Earlier, FoundCall, Health, Host, HostBuilder, HostError, InvocationView, Limits,
-    SessionError, SourceNews, SourceReport, StatusWord,
+    ApprovalError, Decided, Earlier, FoundCall, Health, Host, HostBuilder, HostError,
+    InvocationView, Limits, SessionError, SourceNews, SourceReport, StatusWord,
 };
 pub use record::{
-    blobs::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs, StoragePlace},
+    blobs::{
+        Blob, BlobError, BlobRoom, BlobStore, BlobWriter, KeptBlob, MemoryBlobs, StoragePlace,
+    },
     declared::{BlockedTool, CatalogBody, DeclaredTool, SurfaceBody, ToolTerms},
-    evidence::{Export, ExportError, ExportFormat, InputChange, InputTrail, StandsOn, evidence_schema},
+    evidence::{
+        Export, ExportError, ExportFormat, InputChange, InputTrail, StandsOn, evidence_schema,
+    },
     facets::{FacetReader, Facets, NamedContent, ToldFacets},
     journal::{
         GENESIS, Journal, JournalError, JournalHead, MemoryJournal, Record, RecordKind, RequestKey,
@@ -76,11 +81,12 @@ pub use record::{
     query::{Query, ToolPattern},
     redaction::{Finding, KnownSecrets, Redactor, StreamRedactor, Window},
     replay::{
-        Cassette, CassetteCall, CassetteError, CassetteEvent, CassetteSession, CassetteTool, LeftOver,
-        Matching, Pace, Recorder, ReplayOptions, ReplayReport,
+        Cassette, CassetteCall, CassetteError, CassetteEvent, CassetteSession, CassetteTool,
+        LeftOver, Matching, Pace, Recorder, ReplayOptions, ReplayReport,
     },
     retention::{
-        Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune, pruned_record,
+        Cut, Due, Hold, Needed, PruneReport, Pruned, PrunedBody, Retention, plan_prune, prune,
+        pruned_record,
     },
     story::{CallOnRecord, EndOnRecord, question_of, verdict_of},
 };

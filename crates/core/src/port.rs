@@ -10,7 +10,10 @@ use jiff::Timestamp;
 pub(crate) struct SourceIndex(pub(crate) usize);
 
 /// The wall clock. The only place in this crate that reads it.
-#[expect(clippy::disallowed_methods, reason = "the one module that reads the clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one module that reads the clock"
+)]
 pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }

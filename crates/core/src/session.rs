@@ -13,8 +13,8 @@ use std::{
 
 use tokio::sync::{OnceCell, watch};
 use toolpost_model::{
-    Principal, RequestId, Rule, SessionId, SessionScope, Source, SourceError, SourceSession, SurfaceRequest,
-    ToolId,
+    Principal, RequestId, Rule, SessionId, SessionScope, Source, SourceError, SourceSession,
+    SurfaceRequest, ToolId,
 };
 
 use crate::{
@@ -124,14 +124,20 @@ impl Session {
         let inline_chars = request.inline_chars.take();
         let seen = (origin == Origin::Opened).then(HashSet::new);
         Self {
-            scope: SessionScope { session_id: id, principal },
+            scope: SessionScope {
+                session_id: id,
+                principal,
+            },
             credential: None,
             request,
             inline_chars,
             discovered: Mutex::default(),
             surface: Mutex::default(),
             opened: (0..sources).map(|_| OnceCell::new()).collect(),
-            requests: Mutex::new(Requests { under_way: HashMap::new(), seen }),
+            requests: Mutex::new(Requests {
+                under_way: HashMap::new(),
+                seen,
+            }),
             rules: Mutex::default(),
             batches: Batches::default(),
             running: AtomicUsize::new(0),
@@ -170,7 +176,11 @@ impl Session {
     }
 
     /// The surface, rebuilt when `generation` moved on.
-    pub(crate) fn surface(&self, generation: u64, build: impl FnOnce() -> Arc<Surface>) -> Arc<Surface> {
+    pub(crate) fn surface(
+        &self,
+        generation: u64,
+        build: impl FnOnce() -> Arc<Surface>,
+    ) -> Arc<Surface> {
         let mut kept = lock(&self.surface);
         match &*kept {
             Some((of, surface)) if *of == generation => Arc::clone(surface),
@@ -191,7 +201,10 @@ impl Session {
         match &own.engine {
             Some((of, engine)) if *of == host.generation => Arc::clone(engine),
             _ => {
-                let engine = host.engine.with_rules(&own.rules).unwrap_or_else(|| Arc::clone(&host.engine));
+                let engine = host
+                    .engine
+                    .with_rules(&own.rules)
+                    .unwrap_or_else(|| Arc::clone(&host.engine));
                 own.engine = Some((host.generation, Arc::clone(&engine)));
                 engine
             }
@@ -225,7 +238,9 @@ impl Session {
         source: &dyn Source,
     ) -> Result<Arc<dyn SourceSession>, SourceError> {
         let cell = &self.opened[index.0];
-        cell.get_or_try_init(|| source.open(&self.scope)).await.cloned()
+        cell.get_or_try_init(|| source.open(&self.scope))
+            .await
+            .cloned()
     }
 
     /// Takes the request id for a new call, or tells of the call that has it.
@@ -235,14 +250,20 @@ impl Session {
             return Claimed::By(earlier.clone());
         }
         requests.under_way.insert(id.clone(), call);
-        let Some(seen) = &mut requests.seen else { return Claimed::MaybeKnown };
+        let Some(seen) = &mut requests.seen else {
+            return Claimed::MaybeKnown;
+        };
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         let is_new = seen.insert(hasher.finish());
         if seen.len() > MAX_SEEN {
             requests.seen = None;
         }
-        if is_new { Claimed::New } else { Claimed::MaybeKnown }
+        if is_new {
+            Claimed::New
+        } else {
+            Claimed::MaybeKnown
+        }
     }
 
     pub(crate) fn release(&self, id: &RequestId) {

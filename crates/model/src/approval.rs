@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Decision, Effects, InvocationId, Principal, ProgramChange, ProgramFile, SandboxPlan, SessionId, ToolId,
-    visible_line,
+    Decision, Effects, InvocationId, Principal, ProgramChange, ProgramFile, SandboxPlan, SessionId,
+    ToolId, visible_line,
 };
 
 /// SHA-256 of everything a person approves: the tool, the exact arguments, what the call touches, what confines it and
@@ -107,15 +107,19 @@ pub struct PermissionRequest {
 impl PermissionRequest {
     /// What a rule for the session or a remembered one covers beyond one call that would run these files.
     pub fn remark_on_rules(programs: &[ProgramFile]) -> Option<String> {
-        let names: Vec<String> =
-            programs.iter().map(|file| format!("`{}`", visible_line(&file.name))).collect();
+        let names: Vec<String> = programs
+            .iter()
+            .map(|file| format!("`{}`", visible_line(&file.name)))
+            .collect();
         let told = match names.as_slice() {
             [] => return None,
             [one] => one.clone(),
             [one, two] => format!("{one} and {two}"),
             [one, two, more @ ..] => format!("{one}, {two} and {} more", more.len()),
         };
-        Some(format!("a rule for the session or a remembered one covers any content of {told}"))
+        Some(format!(
+            "a rule for the session or a remembered one covers any content of {told}"
+        ))
     }
 }
 
@@ -140,19 +144,35 @@ const SHOWN_COMMON: usize = 30;
 impl ArgumentChange {
     /// The arguments in which two objects differ.
     pub fn between(before: &Value, after: &Value) -> Vec<Self> {
-        let fields =
-            [before, after].into_iter().filter_map(Value::as_object).flat_map(|object| object.keys());
+        let fields = [before, after]
+            .into_iter()
+            .filter_map(Value::as_object)
+            .flat_map(|object| object.keys());
         let fields: std::collections::BTreeSet<&String> = fields.collect();
-        let differing = fields.into_iter().filter(|field| before.get(*field) != after.get(*field));
+        let differing = fields
+            .into_iter()
+            .filter(|field| before.get(*field) != after.get(*field));
         differing
             .map(|field| {
-                let line =
-                    |value: Option<&Value>| value.map(|value| visible_line(&value.to_string()).into_owned());
+                let line = |value: Option<&Value>| {
+                    value.map(|value| visible_line(&value.to_string()).into_owned())
+                };
                 let (before, after) = (line(before.get(field)), line(after.get(field)));
-                let (old, new) = (before.as_deref().unwrap_or(""), after.as_deref().unwrap_or(""));
-                let common = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
+                let (old, new) = (
+                    before.as_deref().unwrap_or(""),
+                    after.as_deref().unwrap_or(""),
+                );
+                let common = old
+                    .chars()
+                    .zip(new.chars())
+                    .take_while(|(old, new)| old == new)
+                    .count();
                 let cut = |text: Option<String>| text.map(|text| around(&text, common));
-                Self { field: visible_line(field).into_owned(), before: cut(before), after: cut(after) }
+                Self {
+                    field: visible_line(field).into_owned(),
+                    before: cut(before),
+                    after: cut(after),
+                }
             })
             .collect()
     }
@@ -160,8 +180,15 @@ impl ArgumentChange {
 
 impl fmt::Display for ArgumentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "(not given)".to_owned());
-        write!(f, "{}: {} -> {}", self.field, told(&self.before), told(&self.after))
+        let told =
+            |value: &Option<String>| value.clone().unwrap_or_else(|| "(not given)".to_owned());
+        write!(
+            f,
+            "{}: {} -> {}",
+            self.field,
+            told(&self.before),
+            told(&self.after)
+        )
     }
 }
 
@@ -173,8 +200,14 @@ fn around(text: &str, place: usize) -> String {
     }
     let start = place.saturating_sub(SHOWN_COMMON);
     let part: String = text.chars().skip(start).take(SHOWN_VALUE).collect();
-    let (front, end) = (if start > 0 { "…" } else { "" }, start + SHOWN_VALUE < length);
-    format!("{front}{part}{} ({length} characters in all)", if end { "…" } else { "" })
+    let (front, end) = (
+        if start > 0 { "…" } else { "" },
+        start + SHOWN_VALUE < length,
+    );
+    format!(
+        "{front}{part}{} ({length} characters in all)",
+        if end { "…" } else { "" }
+    )
 }
 
 /// The answer of a person.
@@ -244,13 +277,17 @@ mod tests {
     use super::ArgumentChange;
 
     fn told(before: &serde_json::Value, after: &serde_json::Value) -> Vec<String> {
-        ArgumentChange::between(before, after).iter().map(ToString::to_string).collect()
+        ArgumentChange::between(before, after)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
     fn a_changed_argument_is_told_with_both_values_in_readable_text() {
         let before = json!({ "branch": "mian", "force": true, "note": "same", "gone": 1 });
-        let after = json!({ "branch": "ma\u{202e}in", "force": false, "note": "same", "new": ["a\nb"] });
+        let after =
+            json!({ "branch": "ma\u{202e}in", "force": false, "note": "same", "new": ["a\nb"] });
         assert_eq!(
             told(&before, &after),
             [
@@ -268,7 +305,10 @@ mod tests {
         let (before, after) = ("x".repeat(5_000) + "one", "x".repeat(5_000) + "two");
         let changes = ArgumentChange::between(&json!({ "c": before }), &json!({ "c": after }));
         let text = changes[0].to_string();
-        assert!(text.contains("xone\" (5005 characters in all) -> …x") && text.contains("xtwo\""), "{text}");
+        assert!(
+            text.contains("xone\" (5005 characters in all) -> …x") && text.contains("xtwo\""),
+            "{text}"
+        );
         assert!(text.chars().count() < 200, "{text}");
     }
 }

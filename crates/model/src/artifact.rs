@@ -31,13 +31,17 @@ impl FromStr for ArtifactId {
     type Err = ArtifactIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts = text.strip_prefix("art_").and_then(|rest| rest.split_once('_'));
-        let parsed = parts.filter(|(hex, _)| hex.len() == 32).and_then(|(hex, place)| {
-            Some(Self {
-                invocation: hex.parse().ok()?,
-                place: place.parse().ok().filter(|&place| place > 0)?,
-            })
-        });
+        let parts = text
+            .strip_prefix("art_")
+            .and_then(|rest| rest.split_once('_'));
+        let parsed = parts
+            .filter(|(hex, _)| hex.len() == 32)
+            .and_then(|(hex, place)| {
+                Some(Self {
+                    invocation: hex.parse().ok()?,
+                    place: place.parse().ok().filter(|&place| place > 0)?,
+                })
+            });
         // Only the one spelling: an id that can be written in two ways would be two ids in rules and logs.
         parsed
             .filter(|id| id.to_string() == text)
@@ -77,9 +81,14 @@ impl FromStr for ContentDigest {
     type Err = ContentDigestError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let hex = text.strip_prefix("sha256:").filter(|hex| hex.len() == 64 && hex.is_ascii());
+        let hex = text
+            .strip_prefix("sha256:")
+            .filter(|hex| hex.len() == 64 && hex.is_ascii());
         let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(hex.ok_or(ContentDigestError)?.as_bytes().chunks(2)) {
+        for (byte, pair) in bytes
+            .iter_mut()
+            .zip(hex.ok_or(ContentDigestError)?.as_bytes().chunks(2))
+        {
             let digits = std::str::from_utf8(pair).map_err(|_| ContentDigestError)?;
             *byte = u8::from_str_radix(digits, 16).map_err(|_| ContentDigestError)?;
         }
@@ -148,7 +157,11 @@ impl Redactions {
 
 impl fmt::Display for Redactions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: Vec<String> = self.0.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let kinds: Vec<String> = self
+            .0
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
         f.write_str(&kinds.join(", "))
     }
 }
@@ -189,7 +202,9 @@ pub struct NewArtifact {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArtifactError {
     /// There is no room.
-    #[error("there is no room to keep it: the host keeps at most {limit} bytes of results (`{setting}`)")]
+    #[error(
+        "there is no room to keep it: the host keeps at most {limit} bytes of results (`{setting}`)"
+    )]
     Full {
         /// The limit that bites.
         limit: u64,

@@ -162,7 +162,10 @@ pub struct InputContract {
 
 impl Default for InputContract {
     fn default() -> Self {
-        Self { schema: Arc::new(json!({ "type": "object" })), examples: Vec::new() }
+        Self {
+            schema: Arc::new(json!({ "type": "object" })),
+            examples: Vec::new(),
+        }
     }
 }
 
@@ -212,7 +215,11 @@ pub struct ExternalMapping {
 impl ExternalMapping {
     /// A name in another system.
     pub fn new(system: impl Into<String>, native_id: impl Into<String>) -> Self {
-        Self { system: system.into(), native_id: native_id.into(), template: Vec::new() }
+        Self {
+            system: system.into(),
+            native_id: native_id.into(),
+            template: Vec::new(),
+        }
     }
 }
 
@@ -224,8 +231,8 @@ mod tests {
 
     use super::{Declaration, ExternalMapping, Lifecycle, Loading, ToolKind};
     use crate::{
-        AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, EffectClass, ExecutionKind,
-        Interrupt, PersistStrategy, RiskLevel, Role,
+        AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, EffectClass,
+        ExecutionKind, Interrupt, PersistStrategy, RiskLevel, Role,
     };
 
     /// What is written is read back, and written again it is the same text.
@@ -257,7 +264,10 @@ mod tests {
         declaration.requires.tasks = vec!["review".to_owned()];
         declaration.external_mappings = vec![
             ExternalMapping::new("mcp", "read-file"),
-            ExternalMapping { template: vec!["{path}".to_owned()], ..ExternalMapping::new("cli", "cat") },
+            ExternalMapping {
+                template: vec!["{path}".to_owned()],
+                ..ExternalMapping::new("cli", "cat")
+            },
         ];
         declaration.annotations = json!({ "readOnlyHint": true }).as_object().unwrap().clone();
         let interface = &mut declaration.interface;

@@ -25,7 +25,13 @@ pub enum EffectClass {
 
 impl EffectClass {
     /// Every class, in the order of growing power.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Network, Self::Execute, Self::Unknown];
+    pub const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Network,
+        Self::Execute,
+        Self::Unknown,
+    ];
 
     /// The word used in rules, records and messages.
     pub fn as_str(self) -> &'static str {
@@ -193,7 +199,10 @@ impl Effects {
     #[must_use]
     pub fn with_path_caution(mut self, key: ResourceKey, reason: impl Into<String>) -> Self {
         if !self.path_cautions.iter().any(|known| known.key == key) {
-            self.path_cautions.push(PathCaution { key, reason: reason.into() });
+            self.path_cautions.push(PathCaution {
+                key,
+                reason: reason.into(),
+            });
         }
         self
     }
@@ -244,15 +253,24 @@ mod tests {
     #[test]
     fn ancestors_go_up_to_the_kind() {
         let key = ResourceKey::path("/w/src/a.rs");
-        assert_eq!(key.ancestors().collect::<Vec<_>>(), ["path:/w/src", "path:/w", "path:"]);
+        assert_eq!(
+            key.ancestors().collect::<Vec<_>>(),
+            ["path:/w/src", "path:/w", "path:"]
+        );
     }
 
     #[test]
     fn a_claim_never_makes_a_call_look_harmless() {
         for class in EffectClass::ALL {
-            let claimed = Effects { unscheduled: true, ..Effects::of(class).idempotent() };
+            let claimed = Effects {
+                unscheduled: true,
+                ..Effects::of(class).idempotent()
+            };
             let stated = claimed.as_stated_by(EffectOrigin::Claimed);
-            assert!(matches!(stated.class, EffectClass::Unknown | EffectClass::Execute));
+            assert!(matches!(
+                stated.class,
+                EffectClass::Unknown | EffectClass::Execute
+            ));
             assert!(!stated.may_run_again() && stated.open_world && !stated.concurrency_safe);
             assert!(!stated.unscheduled);
         }

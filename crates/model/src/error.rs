@@ -105,7 +105,10 @@ impl RetryGuidance {
         after_ms: None,
     };
     /// A retry could do something twice.
-    pub const UNSAFE: Self = Self { safe: false, ..Self::SAFE };
+    pub const UNSAFE: Self = Self {
+        safe: false,
+        ..Self::SAFE
+    };
 }
 
 /// Why a call did not succeed, as its result tells it.

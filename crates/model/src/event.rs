@@ -78,20 +78,33 @@ impl EventBody {
     pub const MODULE_EVENT: &str = "module_event";
 
     /// An event of a module: its name, the session, the time where it is known, and the module's own data.
-    pub fn module_event(event: &str, session: &SessionId, at: Option<Timestamp>, data: Value) -> Self {
+    pub fn module_event(
+        event: &str,
+        session: &SessionId,
+        at: Option<Timestamp>,
+        data: Value,
+    ) -> Self {
         let told = [
             ("event", Value::from(event)),
             ("session_id", Value::from(session.as_str())),
             ("timestamp", at.map(|at| at.to_string()).into()),
             ("data", data),
         ];
-        let data = told.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        Self::Custom { name: Self::MODULE_EVENT.to_owned(), data }
+        let data = told
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
+        Self::Custom {
+            name: Self::MODULE_EVENT.to_owned(),
+            data,
+        }
     }
 
     /// The name that a module gave its event, and the module's data.
     pub fn as_module_event(&self) -> Option<(&str, &Value)> {
-        let Self::Custom { name, data } = self else { return None };
+        let Self::Custom { name, data } = self else {
+            return None;
+        };
         (name == Self::MODULE_EVENT).then_some(())?;
         Some((data.get("event")?.as_str()?, data.get("data")?))
     }

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    CallContext, ClassFact, Declaration, EffectClass, Tool, ToolCall, ToolFailure, ToolId, ToolIdError,
-    ToolOutput,
+    CallContext, ClassFact, Declaration, EffectClass, Tool, ToolCall, ToolFailure, ToolId,
+    ToolIdError, ToolOutput,
 };
 
 /// A tool made of a closure. The input schema comes from the argument type.
@@ -42,7 +42,9 @@ impl FnTool<(), ()> {
     /// Begins a tool named `namespace.name`.
     pub fn named(id: &str) -> Result<FnToolBuilder, ToolIdError> {
         let id: ToolId = id.parse()?;
-        Ok(FnToolBuilder { declaration: Declaration::new(id, "") })
+        Ok(FnToolBuilder {
+            declaration: Declaration::new(id, ""),
+        })
     }
 }
 
@@ -77,7 +79,11 @@ impl FnToolBuilder {
         O: Into<ToolOutput>,
     {
         self.declaration.input.schema = Arc::new(schema_of::<A>());
-        FnTool { declaration: self.declaration, run, arguments: PhantomData }
+        FnTool {
+            declaration: self.declaration,
+            run,
+            arguments: PhantomData,
+        }
     }
 }
 
@@ -93,15 +99,19 @@ where
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments = call.input.to::<A>().map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments = call
+            .input
+            .to::<A>()
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
         (self.run)(arguments, call.context).await.map(Into::into)
     }
 }
 
 /// The JSON Schema of an argument type: no unknown fields, no titles that only repeat the type's name.
 pub fn schema_of<A: JsonSchema>() -> Value {
-    let generator =
-        schemars::generate::SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
+    let generator = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|s| s.meta_schema = None)
+        .into_generator();
     let mut schema = generator.into_root_schema_for::<A>().to_value();
     if let Some(object) = schema.as_object_mut() {
         object.remove("title");

@@ -62,7 +62,9 @@ impl NativeCallId {
     /// From a protocol whose ids are any text. `None` for an empty id and for one that is too long to be kept: a part of
     /// an id would name another call.
     pub fn bounded(text: &str) -> Option<Self> {
-        (1..=Self::LONGEST).contains(&text.len()).then(|| Self::new(text))
+        (1..=Self::LONGEST)
+            .contains(&text.len())
+            .then(|| Self::new(text))
     }
 
     /// From a header: visible ASCII without blanks.
@@ -78,7 +80,10 @@ pub struct InvocationId(Uuid);
 
 impl InvocationId {
     /// A new id for a call that begins now.
-    #[expect(clippy::new_without_default, reason = "a default id would hide that each one is different")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "a default id would hide that each one is different"
+    )]
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
@@ -90,7 +95,9 @@ impl InvocationId {
 
     /// When the call was asked for, in milliseconds since 1970: a version 7 id begins with it.
     pub fn unix_millis(&self) -> u64 {
-        self.0.as_bytes()[..6].iter().fold(0, |millis, byte| millis << 8 | u64::from(*byte))
+        self.0.as_bytes()[..6]
+            .iter()
+            .fold(0, |millis, byte| millis << 8 | u64::from(*byte))
     }
 
     /// The 32 hex digits without hyphens.
@@ -130,8 +137,9 @@ impl JsonSchema for InvocationId {
 
 /// Namespaces of the host's own tools and of commands that the operator declares. A source from outside that took one
 /// would be meant by rules about the host's own tools, so the catalog refuses them to every other source.
-pub const NATIVE_NAMESPACES: [&str; 10] =
-    ["files", "search", "shell", "http", "code", "results", "calls", "commands", "host", "native"];
+pub const NATIVE_NAMESPACES: [&str; 10] = [
+    "files", "search", "shell", "http", "code", "results", "calls", "commands", "host", "native",
+];
 
 /// The stable, portable name of a declaration: `namespace.name`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -145,7 +153,9 @@ pub enum ToolIdError {
     #[error("tool id `{0}` is not of the form `namespace.name`")]
     Form(String),
     /// A character that could not travel through every face and file.
-    #[error("tool id `{id}` holds `{character}`; letters, digits, `_`, `-`, `.`, `/` and `:` are allowed")]
+    #[error(
+        "tool id `{id}` holds `{character}`; letters, digits, `_`, `-`, `.`, `/` and `:` are allowed"
+    )]
     Character {
         /// The id as given.
         id: String,
@@ -165,7 +175,9 @@ impl ToolId {
 
     /// The part before the first dot.
     pub fn namespace(&self) -> &str {
-        self.0.split_once('.').map_or("", |(namespace, _)| namespace)
+        self.0
+            .split_once('.')
+            .map_or("", |(namespace, _)| namespace)
     }
 
     /// The part after the first dot.
@@ -209,7 +221,8 @@ impl FromStr for ToolId {
             Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {}
             _ => return Err(ToolIdError::Form(text.escape_default().to_string())),
         }
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
+        let allowed =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
         match text.chars().find(|&c| !allowed(c)) {
             None => Ok(Self(text.into())),
             Some(bad) => Err(ToolIdError::Character {
@@ -228,7 +241,9 @@ impl fmt::Display for ToolId {
 
 impl<'de> Deserialize<'de> for ToolId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 

@@ -47,8 +47,13 @@ impl ModelInput {
     pub fn parse(&self) -> Result<Arguments, ArgumentsError> {
         match self {
             Self::Text(text) => Arguments::parse(text),
-            Self::Value(value) if value.is_object() => Ok(Arguments { value: value.clone(), text: None }),
-            Self::Value(value) => Err(ArgumentsError::NotAnObject { given: kind_of(value) }),
+            Self::Value(value) if value.is_object() => Ok(Arguments {
+                value: value.clone(),
+                text: None,
+            }),
+            Self::Value(value) => Err(ArgumentsError::NotAnObject {
+                given: kind_of(value),
+            }),
         }
     }
 }
@@ -107,16 +112,26 @@ impl Arguments {
         let value = StrictValue
             .deserialize(&mut reader)
             .and_then(|value| reader.end().map(|()| value))
-            .map_err(|error| ArgumentsError::NotJson { reason: error.to_string() })?;
+            .map_err(|error| ArgumentsError::NotJson {
+                reason: error.to_string(),
+            })?;
         if !value.is_object() {
-            return Err(ArgumentsError::NotAnObject { given: kind_of(&value) });
+            return Err(ArgumentsError::NotAnObject {
+                given: kind_of(&value),
+            });
         }
-        Ok(Self { value: Arc::new(value), text: Some(text.clone()) })
+        Ok(Self {
+            value: Arc::new(value),
+            text: Some(text.clone()),
+        })
     }
 
     /// Wraps an object that is already a value, such as a hook's rewrite.
     pub fn from_value(value: Value) -> Self {
-        Self { value: Arc::new(value), text: None }
+        Self {
+            value: Arc::new(value),
+            text: None,
+        }
     }
 
     /// The parsed object.
@@ -135,7 +150,8 @@ impl Serialize for Arguments {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.text {
             Some(text) => {
-                let raw: &RawValue = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
+                let raw: &RawValue =
+                    serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
                 raw.serialize(serializer)
             }
             None => self.value.serialize(serializer),
@@ -233,7 +249,11 @@ impl<'de> Visitor<'de> for StrictValue {
     /// `1.0` is an integer to JSON Schema, so it is one to the tool as well.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         let whole = value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0;
-        Ok(if whole { (value as i64).into() } else { value.into() })
+        Ok(if whole {
+            (value as i64).into()
+        } else {
+            value.into()
+        })
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -275,7 +295,9 @@ mod tests {
     fn check(text: &str, expected: Result<&str, &str>) {
         let parsed = Arguments::parse(&text.into());
         match (parsed, expected) {
-            (Ok(arguments), Ok(json)) => assert_eq!(serde_json::to_string(&arguments).unwrap(), json),
+            (Ok(arguments), Ok(json)) => {
+                assert_eq!(serde_json::to_string(&arguments).unwrap(), json);
+            }
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
             (got, want) => panic!("{text:?}: got {got:?}, want {want:?}"),
         }
@@ -289,9 +311,15 @@ mod tests {
         let input = ModelInput::value(written);
         assert_eq!(input.compact(), r#"{"content":{"b":[],"z":1},"path":"a"}"#);
         let arguments = input.parse().unwrap();
-        assert_eq!(serde_json::to_string(&arguments).unwrap(), r#"{"path":"a","content":{"z":1,"b":[]}}"#);
+        assert_eq!(
+            serde_json::to_string(&arguments).unwrap(),
+            r#"{"path":"a","content":{"z":1,"b":[]}}"#
+        );
         // A text is compared as it arrived, as before.
-        assert_eq!(ModelInput::text(r#"{ "b": 1, "a": 2 }"#).compact(), r#"{"b":1,"a":2}"#);
+        assert_eq!(
+            ModelInput::text(r#"{ "b": 1, "a": 2 }"#).compact(),
+            r#"{"b":1,"a":2}"#
+        );
     }
 
     #[test]
@@ -304,6 +332,9 @@ mod tests {
         check("{\"a\":1} x", Err("trailing characters"));
         check("{\"a\":NaN}", Err("not valid JSON"));
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
-        assert!(matches!(Arguments::parse(&deep.as_str().into()), Err(ArgumentsError::NotJson { .. })));
+        assert!(matches!(
+            Arguments::parse(&deep.as_str().into()),
+            Err(ArgumentsError::NotJson { .. })
+        ));
     }
 }

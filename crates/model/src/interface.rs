@@ -107,7 +107,10 @@ pub struct ArgumentMeaning {
 impl ArgumentMeaning {
     /// An argument by its name at the top of the arguments.
     pub fn of(name: &str, kind: ArgumentKind) -> Self {
-        Self { pointer: format!("/{}", name.replace('~', "~0").replace('/', "~1")), kind }
+        Self {
+            pointer: format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+            kind,
+        }
     }
 }
 
@@ -134,7 +137,9 @@ pub enum ArgumentKind {
 }
 
 /// How bad a wrong call can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RiskLevel {
     /// Nothing lasting.

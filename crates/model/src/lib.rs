@@ -38,36 +38,46 @@ mod trace;
 mod variable;
 mod visible;
 
-pub use approval::{ApprovalScope, ApprovalStatus, ArgumentChange, CallHash, PermissionRequest, Verdict};
+pub use approval::{
+    ApprovalScope, ApprovalStatus, ArgumentChange, CallHash, PermissionRequest, Verdict,
+};
 pub use artifact::{
-    ArtifactError, ArtifactId, ArtifactIdError, ArtifactRef, ArtifactSink, ContentDigest, ContentDigestError,
-    NewArtifact, PersistStrategy, Redactions, ResultPersistence, StoredArtifact,
+    ArtifactError, ArtifactId, ArtifactIdError, ArtifactRef, ArtifactSink, ContentDigest,
+    ContentDigestError, NewArtifact, PersistStrategy, Redactions, ResultPersistence,
+    StoredArtifact,
 };
 pub use batch::{BatchPlace, OnFailure, Ordering};
 pub use canonical::canonical_json;
 pub use consult::{Caller, ConsultError, ConsultKind, ConsultKinds, Question, Reply};
 pub use declaration::{
-    Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements, ToolKind,
+    Declaration, ExternalMapping, InputContract, Lifecycle, Loading, OutputContract, Requirements,
+    ToolKind,
 };
-pub use effects::{Access, EffectClass, EffectOrigin, Effects, PathCaution, ResourceKey, ResourceUse};
+pub use effects::{
+    Access, EffectClass, EffectOrigin, Effects, PathCaution, ResourceKey, ResourceUse,
+};
 pub use error::{ErrorClass, Recoverability, RetryGuidance, ToolError, ToolFailure};
 pub use event::{Event, EventBody, LogLevel, OutputChunk, OutputStream, Progress};
 pub use fn_tool::{FnTool, FnToolBuilder, schema_of};
 pub use hook::{HookDeed, HookEvent, HookRun, HookStanding};
 pub use id::{
-    InvocationId, NATIVE_NAMESPACES, NativeCallId, PrincipalName, RequestId, SessionId, SurfaceId, ToolId,
-    ToolIdError,
+    InvocationId, NATIVE_NAMESPACES, NativeCallId, PrincipalName, RequestId, SessionId, SurfaceId,
+    ToolId, ToolIdError,
 };
-pub use input::{Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput};
+pub use input::{
+    Arguments, ArgumentsError, CallInput, ModelInput, ObservableInput, PermissionInput,
+};
 pub use interface::{
-    AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, ExecutionKind, ExecutionProfile,
-    Interface, Interrupt, PermissionProfile, Persistence, Rendering, RiskLevel, SafetyFacts,
+    AccessKind, ArgumentKind, ArgumentMeaning, CancelSupport, ClassFact, ExecutionKind,
+    ExecutionProfile, Interface, Interrupt, PermissionProfile, Persistence, Rendering, RiskLevel,
+    SafetyFacts,
 };
 pub use path_rules::PathRulesInForce;
 pub use permission::{
-    AuthorityKind, AuthorityName, AuthorityNameError, Behavior, ClassFinding, Comparison, Condition,
-    Decision, DecisionReason, DelegatedVote, Mode, ModeError, Principal, ReasonType, Remember, Role, Rule,
-    RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote, matches_any,
+    AuthorityKind, AuthorityName, AuthorityNameError, Behavior, ClassFinding, Comparison,
+    Condition, Decision, DecisionReason, DelegatedVote, Mode, ModeError, Principal, ReasonType,
+    Remember, Role, Rule, RuleError, RuleOrigin, RuleRef, RuleTests, Selector, ToolPattern, Vote,
+    matches_any,
 };
 pub use program::{ProgramChange, ProgramContent, ProgramFile};
 pub use result::{Content, Disposition, Outcome, Timings, ToolOutput, ToolResult, Truncation};
@@ -75,12 +85,14 @@ pub use sandbox::{AppliedSandbox, SandboxLimit, SandboxPlan, SandboxProfile, San
 pub use secret::Secret;
 pub use shares::{DividedLimit, LimitUse, ShareRefusal, ShareRules, ShareTable};
 pub use source::{
-    BoxFuture, Companions, Naming, Provenance, Quarantined, Refusal, SessionScope, Source, SourceError,
-    SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceSession, SourceState,
+    BoxFuture, Companions, Naming, Provenance, Quarantined, Refusal, SessionScope, Source,
+    SourceError, SourceFeed, SourceHealth, SourceNotice, SourceProblem, SourceSession, SourceState,
 };
 pub use stage::{Stage, Transition};
 pub use surface::{HiddenReason, Scope, SurfaceRequest, Visibility};
-pub use tool::{CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall};
+pub use tool::{
+    CallContext, CallPort, CallReport, CallableTool, DynTool, NestedCall, Tool, ToolCall,
+};
 pub use tool_set::ToolSet;
 pub use trace::TraceContext;
 pub use variable::{changes_code, holds_secret, never_passed};

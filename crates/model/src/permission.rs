@@ -17,7 +17,18 @@ pub use selector::{Comparison, Condition, Selector, ToolPattern, matches_any};
 
 /// What a caller is to the host.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -50,17 +61,25 @@ pub struct Principal {
 impl Principal {
     /// An agent of that name.
     pub fn agent(name: &str) -> Self {
-        Self { name: PrincipalName::new(name), role: Role::Agent }
+        Self {
+            name: PrincipalName::new(name),
+            role: Role::Agent,
+        }
     }
 
     /// An operator of that name.
     pub fn operator(name: &str) -> Self {
-        Self { name: PrincipalName::new(name), role: Role::Operator }
+        Self {
+            name: PrincipalName::new(name),
+            role: Role::Operator,
+        }
     }
 }
 
 /// What is decided, or what a rule says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Behavior {
     /// Go on.

@@ -59,13 +59,23 @@ impl fmt::Display for ProgramContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Digest { sha256, bytes } => {
-                write!(f, "sha256 {}, {bytes} bytes", sha256.get(..SHOWN_DIGITS).unwrap_or(sha256))
+                write!(
+                    f,
+                    "sha256 {}, {bytes} bytes",
+                    sha256.get(..SHOWN_DIGITS).unwrap_or(sha256)
+                )
             }
-            Self::Identity { bytes, inode, changed_at } => {
+            Self::Identity {
+                bytes,
+                inode,
+                changed_at,
+            } => {
                 write!(f, "{bytes} bytes, inode {inode}, changed at {changed_at}")
             }
             Self::Absent => f.write_str("not there"),
-            Self::Outside { target } => write!(f, "a link out of the roots to `{}`", visible_line(target)),
+            Self::Outside { target } => {
+                write!(f, "a link out of the roots to `{}`", visible_line(target))
+            }
             Self::Unreadable { reason } => write!(f, "cannot be read: {}", visible_line(reason)),
         }
     }
@@ -87,8 +97,12 @@ pub struct ProgramChange {
 impl ProgramChange {
     /// The files in which two looks at one call differ.
     pub fn between(before: &[ProgramFile], now: &[ProgramFile]) -> Vec<Self> {
-        let named = |files: &[ProgramFile], name: &str| files.iter().find(|file| file.name == name).cloned();
-        let gone = before.iter().filter(|file| named(now, &file.name).is_none());
+        let named = |files: &[ProgramFile], name: &str| {
+            files.iter().find(|file| file.name == name).cloned()
+        };
+        let gone = before
+            .iter()
+            .filter(|file| named(now, &file.name).is_none());
         let all = now.iter().chain(gone).map(|file| file.name.as_str());
         let pairs = all.map(|name| Self {
             name: name.to_owned(),
@@ -110,7 +124,13 @@ impl fmt::Display for ProgramChange {
             Some(file) if moved => format!("{} ({})", visible_line(&file.path), file.content),
             Some(file) => file.content.to_string(),
         };
-        write!(f, "`{}`: {} -> {}", visible_line(&self.name), told(&self.before), told(&self.now))
+        write!(
+            f,
+            "`{}`: {} -> {}",
+            visible_line(&self.name),
+            told(&self.before),
+            told(&self.now)
+        )
     }
 }
 
@@ -119,17 +139,38 @@ mod tests {
     use super::{ProgramChange, ProgramContent, ProgramFile};
 
     fn file(name: &str, path: &str, digest: &str) -> ProgramFile {
-        let content = ProgramContent::Digest { sha256: digest.repeat(64), bytes: 3 };
-        ProgramFile { name: name.to_owned(), path: path.to_owned(), content }
+        let content = ProgramContent::Digest {
+            sha256: digest.repeat(64),
+            bytes: 3,
+        };
+        ProgramFile {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            content,
+        }
     }
 
     #[test]
     fn a_change_tells_what_was_and_what_is() {
-        let before = [file("a", "/w/a", "1"), file("b", "/w/b", "2"), file("c", "/w/c", "3")];
-        let absent = ProgramFile { content: ProgramContent::Absent, ..file("d", "/w/d", "") };
-        let now = [file("a", "/w/a", "1"), file("b", "/w/b", "4"), file("c", "/w/x\u{202e}", "3"), absent];
-        let told: Vec<String> =
-            ProgramChange::between(&before, &now).iter().map(ToString::to_string).collect();
+        let before = [
+            file("a", "/w/a", "1"),
+            file("b", "/w/b", "2"),
+            file("c", "/w/c", "3"),
+        ];
+        let absent = ProgramFile {
+            content: ProgramContent::Absent,
+            ..file("d", "/w/d", "")
+        };
+        let now = [
+            file("a", "/w/a", "1"),
+            file("b", "/w/b", "4"),
+            file("c", "/w/x\u{202e}", "3"),
+            absent,
+        ];
+        let told: Vec<String> = ProgramChange::between(&before, &now)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(
             told,
             [
@@ -138,7 +179,10 @@ mod tests {
                 "`d`: not named -> not there",
             ]
         );
-        assert_eq!(ProgramChange::between(&now[..1], &now)[0].now, Some(now[1].clone()));
+        assert_eq!(
+            ProgramChange::between(&now[..1], &now)[0].now,
+            Some(now[1].clone())
+        );
         assert_eq!(ProgramChange::between(&before, &before), []);
         assert_eq!(
             ProgramChange::between(&before, &before[1..])[0].to_string(),

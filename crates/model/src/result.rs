@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AppliedSandbox, ArtifactId, ArtifactRef, ErrorClass, InvocationId, Redactions, ResultPersistence,
-    ToolError, ToolId,
+    AppliedSandbox, ArtifactId, ArtifactRef, ErrorClass, InvocationId, Redactions,
+    ResultPersistence, ToolError, ToolId,
 };
 
 /// How the call ended.
@@ -161,7 +161,9 @@ impl Content {
     pub fn size(&self) -> usize {
         match self {
             Self::Text { text } => text.len(),
-            Self::Image { data, .. } | Self::Binary { data, .. } | Self::Audio { data, .. } => data.len(),
+            Self::Image { data, .. } | Self::Binary { data, .. } | Self::Audio { data, .. } => {
+                data.len()
+            }
             Self::Resource { text, data, .. } => {
                 text.as_ref().map_or(0, String::len) + data.as_ref().map_or(0, String::len)
             }
@@ -173,11 +175,18 @@ impl Content {
     pub fn encoded(&self) -> Option<(&str, &str)> {
         match self {
             Self::Image { data, media_type }
-            | Self::Binary { data, media_type, .. }
-            | Self::Audio { data, media_type } => Some((data, media_type)),
-            Self::Resource { data: Some(data), media_type, .. } => {
-                Some((data, media_type.as_deref().unwrap_or("application/octet-stream")))
+            | Self::Binary {
+                data, media_type, ..
             }
+            | Self::Audio { data, media_type } => Some((data, media_type)),
+            Self::Resource {
+                data: Some(data),
+                media_type,
+                ..
+            } => Some((
+                data,
+                media_type.as_deref().unwrap_or("application/octet-stream"),
+            )),
             Self::Text { .. } | Self::Resource { .. } | Self::Link { .. } => None,
         }
     }
@@ -185,9 +194,15 @@ impl Content {
     /// What a reader of text alone is given of it. Bytes give nothing.
     pub fn reading(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Text { text } | Self::Resource { text: Some(text), .. } => Some(Cow::Borrowed(text)),
+            Self::Text { text }
+            | Self::Resource {
+                text: Some(text), ..
+            } => Some(Cow::Borrowed(text)),
             Self::Link { uri, name, .. } => Some(Cow::Owned(format!("[{name}: {uri}]"))),
-            Self::Image { .. } | Self::Binary { .. } | Self::Audio { .. } | Self::Resource { .. } => None,
+            Self::Image { .. }
+            | Self::Binary { .. }
+            | Self::Audio { .. }
+            | Self::Resource { .. } => None,
         }
     }
 
@@ -241,12 +256,18 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// Text and nothing else.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::text(text)], ..Self::default() }
+        Self {
+            content: vec![Content::text(text)],
+            ..Self::default()
+        }
     }
 
     /// A value for programs.
     pub fn structured(value: Value) -> Self {
-        Self { structured: Some(value), ..Self::default() }
+        Self {
+            structured: Some(value),
+            ..Self::default()
+        }
     }
 
     /// Adds a line for people.
@@ -261,8 +282,10 @@ impl ToolOutput {
     #[must_use]
     pub fn with_nothing_to_show(mut self) -> Self {
         self.is_empty = true;
-        let is_blank =
-            self.content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+        let is_blank = self
+            .content
+            .iter()
+            .all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
         if let Some(summary) = self.summary.as_ref().filter(|_| is_blank) {
             self.content = vec![Content::text(summary.clone())];
         }
@@ -385,12 +408,19 @@ impl ToolResult {
         if self.outcome == Outcome::Partial {
             remarks.push("partial: only part of the work was done".to_owned());
         }
-        let why = || self.persistence.as_ref().and_then(|kept| kept.reason.as_deref());
+        let why = || {
+            self.persistence
+                .as_ref()
+                .and_then(|kept| kept.reason.as_deref())
+        };
         match self.disposition {
             // A text that is there says it itself.
             Disposition::Empty if self.has_text() => {}
             Disposition::Empty => {
-                let why = self.summary.as_deref().unwrap_or("the tool succeeded and had nothing to say");
+                let why = self
+                    .summary
+                    .as_deref()
+                    .unwrap_or("the tool succeeded and had nothing to say");
                 remarks.push(format!("empty: {why}"));
             }
             Disposition::RefOnly => remarks.push("kept, and not shown".to_owned()),
@@ -404,17 +434,33 @@ impl ToolResult {
             Disposition::Inline | Disposition::Preview | Disposition::Synthetic => {}
         }
         if let Some(cut) = &self.truncated {
-            let total = cut.total.map(|total| format!(" of {total}")).unwrap_or_default();
-            let hint = cut.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let total = cut
+                .total
+                .map(|total| format!(" of {total}"))
+                .unwrap_or_default();
+            let hint = cut
+                .hint
+                .as_deref()
+                .map(|hint| format!("; {hint}"))
+                .unwrap_or_default();
             remarks.push(format!("{}{total} {} shown{hint}", cut.shown, cut.unit));
         }
         for kept in &self.artifacts {
-            let ArtifactRef { id, name, media_type, size, redactions, .. } = kept;
+            let ArtifactRef {
+                id,
+                name,
+                media_type,
+                size,
+                redactions,
+                ..
+            } = kept;
             let without = match redactions.is_empty() {
                 true => String::new(),
                 false => format!(", without its secrets: {redactions}"),
             };
-            remarks.push(format!("`{name}` is kept as {id} ({media_type}, {size} bytes{without})"));
+            remarks.push(format!(
+                "`{name}` is kept as {id} ({media_type}, {size} bytes{without})"
+            ));
         }
         if !self.redactions.is_empty() {
             remarks.push(format!("secrets were taken out: {}", self.redactions));
@@ -423,7 +469,10 @@ impl ToolResult {
     }
 
     fn has_text(&self) -> bool {
-        self.content.iter().filter_map(Content::reading).any(|text| !text.is_empty())
+        self.content
+            .iter()
+            .filter_map(Content::reading)
+            .any(|text| !text.is_empty())
     }
 
     /// What a model is given of a success that had nothing to show: the tool's own words for it, then what else there is
@@ -432,8 +481,11 @@ impl ToolResult {
         match (&self.summary, self.remarks()) {
             (Some(summary), mut remarks) => {
                 remarks.retain(|remark| !remark.starts_with("empty: "));
-                let more =
-                    if remarks.is_empty() { String::new() } else { format!("\n[{}]", remarks.join("; ")) };
+                let more = if remarks.is_empty() {
+                    String::new()
+                } else {
+                    format!("\n[{}]", remarks.join("; "))
+                };
                 format!("{summary}{more}")
             }
             (None, remarks) => format!("[{}]", remarks.join("; ")),
@@ -446,22 +498,32 @@ impl ToolResult {
         let texts: Vec<Cow<'_, str>> = self.content.iter().filter_map(Content::reading).collect();
         match (&self.error, &self.structured_content) {
             (Some(error), _) => {
-                let hint = error.hint.as_deref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                let hint = error
+                    .hint
+                    .as_deref()
+                    .map(|hint| format!("\nhint: {hint}"))
+                    .unwrap_or_default();
                 let shown: String = texts.iter().map(|text| format!("\n{text}")).collect();
                 format!("{}: {}{hint}{shown}", error.class, error.message)
             }
-            (None, _) if self.disposition == Disposition::Empty && !self.has_text() => self.empty_text(),
+            (None, _) if self.disposition == Disposition::Empty && !self.has_text() => {
+                self.empty_text()
+            }
             (None, structured) => {
                 let text = match structured {
                     Some(value) if !self.has_text() => value.to_string(),
                     None if !self.has_text() => {
                         // Pictures and sound alone: a reader of text learns at least that there are some.
-                        self.summary.clone().unwrap_or_else(|| "[the result holds no text]".to_owned())
+                        self.summary
+                            .clone()
+                            .unwrap_or_else(|| "[the result holds no text]".to_owned())
                     }
                     Some(_) | None => texts.join("\n"),
                 };
                 match self.outcome {
-                    Outcome::Partial => format!("[partial: only part of the work was done]\n{text}"),
+                    Outcome::Partial => {
+                        format!("[partial: only part of the work was done]\n{text}")
+                    }
                     _ => text,
                 }
             }

@@ -40,7 +40,11 @@ impl SandboxProfile {
             Self::Network => 2,
             Self::None => 3,
         };
-        if room(other) < room(self) { other } else { self }
+        if room(other) < room(self) {
+            other
+        } else {
+            self
+        }
     }
 }
 
@@ -51,7 +55,9 @@ impl fmt::Display for SandboxProfile {
 }
 
 /// How much confinement this machine can give. Found by trying, not by asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum SandboxTier {
     /// Namespaces, Landlock and a system call filter.
     A,
@@ -105,15 +111,24 @@ impl fmt::Display for SandboxPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (profile, tier) = (self.profile, self.tier);
         match (profile, tier) {
-            (SandboxProfile::None, _) => f.write_str("none: the operator lets it run unconfined")?,
+            (SandboxProfile::None, _) => {
+                f.write_str("none: the operator lets it run unconfined")?;
+            }
             (_, SandboxTier::N) => {
-                write!(f, "{profile} is asked for, and this machine gives nothing (tier N)")?;
+                write!(
+                    f,
+                    "{profile} is asked for, and this machine gives nothing (tier N)"
+                )?;
             }
             (_, SandboxTier::A | SandboxTier::B | SandboxTier::C) => {
                 write!(f, "{profile} on tier {tier:?} ({})", tier.explain())?;
             }
         }
-        f.write_str(if self.network { ", with the network" } else { ", without network" })?;
+        f.write_str(if self.network {
+            ", with the network"
+        } else {
+            ", without network"
+        })?;
         match self.missing.as_slice() {
             [] => Ok(()),
             missing => write!(f, "; missing: {}", missing.join("; ")),

@@ -23,7 +23,10 @@ pub struct ShareRules {
 
 impl Default for ShareRules {
     fn default() -> Self {
-        Self { share: 25, operator_reserve: 10 }
+        Self {
+            share: 25,
+            operator_reserve: 10,
+        }
     }
 }
 
@@ -43,7 +46,12 @@ impl ShareRules {
         let agents = total.saturating_sub(reserve);
         // Who may have everything owes nobody a headroom.
         let headroom = if self.share >= 100 { 0 } else { headroom };
-        DividedLimit { total, agents, lent: agents.saturating_sub(headroom), share }
+        DividedLimit {
+            total,
+            agents,
+            lent: agents.saturating_sub(headroom),
+            share,
+        }
     }
 }
 
@@ -108,7 +116,12 @@ impl DividedLimit {
 
     /// Whether somebody may have so much more.
     pub fn admit(&self, role: Role, in_use: &LimitUse, more: u64) -> Result<(), ShareRefusal> {
-        let LimitUse { own, agents, all, others_active } = *in_use;
+        let LimitUse {
+            own,
+            agents,
+            all,
+            others_active,
+        } = *in_use;
         if all.saturating_add(more) > self.total {
             return Err(ShareRefusal::Total { limit: self.total });
         }
@@ -117,11 +130,21 @@ impl DividedLimit {
         }
         let then = agents.saturating_add(more);
         if own.saturating_add(more) <= self.share {
-            if then > self.agents { Err(ShareRefusal::Agents { limit: self.agents }) } else { Ok(()) }
+            if then > self.agents {
+                Err(ShareRefusal::Agents { limit: self.agents })
+            } else {
+                Ok(())
+            }
         } else if others_active {
-            Err(ShareRefusal::Share { own, limit: self.share })
+            Err(ShareRefusal::Share {
+                own,
+                limit: self.share,
+            })
         } else if then > self.lent {
-            Err(ShareRefusal::Headroom { own, limit: self.lent })
+            Err(ShareRefusal::Headroom {
+                own,
+                limit: self.lent,
+            })
         } else {
             Ok(())
         }
@@ -132,7 +155,9 @@ impl ShareRefusal {
     /// The refusal in words, with the settings behind it: `things` is a plural such as `open streams`.
     pub fn told(&self, things: &str, setting: &str) -> String {
         match self {
-            Self::Total { limit } => format!("all {limit} {things} are in use (setting `{setting}`)"),
+            Self::Total { limit } => {
+                format!("all {limit} {things} are in use (setting `{setting}`)")
+            }
             Self::Agents { limit } => format!(
                 "all {limit} {things} for agents are in use; the rest is reserved for operators (settings \
                  `{setting}` and `limits.operator_reserve`)"
@@ -171,7 +196,13 @@ pub struct ShareTable {
 impl ShareTable {
     /// Nobody has anything of it.
     pub fn new(limit: DividedLimit) -> Self {
-        Self { limit, uses: HashMap::new(), active_agents: 0, agents: 0, all: 0 }
+        Self {
+            limit,
+            uses: HashMap::new(),
+            active_agents: 0,
+            agents: 0,
+            all: 0,
+        }
     }
 
     /// What everybody has together.
@@ -188,7 +219,12 @@ impl ShareTable {
     pub fn take(&mut self, principal: &Principal) -> Result<(), ShareRefusal> {
         let own = self.own(principal);
         let others = self.active_agents - usize::from(own > 0 && principal.role == Role::Agent);
-        let in_use = LimitUse { own, agents: self.agents, all: self.all, others_active: others > 0 };
+        let in_use = LimitUse {
+            own,
+            agents: self.agents,
+            all: self.all,
+            others_active: others > 0,
+        };
         self.limit.admit(principal.role, &in_use, 1)?;
         *self.uses.entry(principal.clone()).or_default() += 1;
         self.all += 1;
@@ -201,7 +237,9 @@ impl ShareTable {
 
     /// Takes one back.
     pub fn give_back(&mut self, principal: &Principal) {
-        let Some(own) = self.uses.get_mut(principal) else { return };
+        let Some(own) = self.uses.get_mut(principal) else {
+            return;
+        };
         *own -= 1;
         let is_gone = *own == 0;
         if is_gone {
@@ -227,17 +265,40 @@ mod tests {
     #[test]
     fn one_agent_alone_gets_all_but_the_reserve_and_the_headroom() {
         let mut table = ShareTable::new(ShareRules::default().divide(64));
-        let (greedy, ordinary, operator) =
-            (Principal::agent("greedy"), Principal::agent("ordinary"), Principal::operator("op"));
+        let (greedy, ordinary, operator) = (
+            Principal::agent("greedy"),
+            Principal::agent("ordinary"),
+            Principal::operator("op"),
+        );
         assert_eq!(take(&mut table, &greedy, 100), 64 - 6 - 8);
-        assert_eq!(table.take(&greedy), Err(ShareRefusal::Headroom { own: 50, limit: 50 }));
-        assert_eq!(take(&mut table, &ordinary, 100), 8, "the headroom is for whoever is below its share");
-        assert_eq!(table.take(&ordinary), Err(ShareRefusal::Agents { limit: 58 }));
-        assert_eq!(take(&mut table, &operator, 100), 6, "the reserve is for operators");
-        assert_eq!(table.take(&operator), Err(ShareRefusal::Total { limit: 64 }));
+        assert_eq!(
+            table.take(&greedy),
+            Err(ShareRefusal::Headroom { own: 50, limit: 50 })
+        );
+        assert_eq!(
+            take(&mut table, &ordinary, 100),
+            8,
+            "the headroom is for whoever is below its share"
+        );
+        assert_eq!(
+            table.take(&ordinary),
+            Err(ShareRefusal::Agents { limit: 58 })
+        );
+        assert_eq!(
+            take(&mut table, &operator, 100),
+            6,
+            "the reserve is for operators"
+        );
+        assert_eq!(
+            table.take(&operator),
+            Err(ShareRefusal::Total { limit: 64 })
+        );
         // What comes back goes to whoever is below its share.
         (0..4).for_each(|_| table.give_back(&greedy));
-        assert_eq!(table.take(&greedy), Err(ShareRefusal::Share { own: 46, limit: 16 }));
+        assert_eq!(
+            table.take(&greedy),
+            Err(ShareRefusal::Share { own: 46, limit: 16 })
+        );
         assert_eq!(take(&mut table, &ordinary, 100), 4);
         // Alone again, it borrows again.
         (0..12).for_each(|_| table.give_back(&ordinary));
@@ -247,14 +308,22 @@ mod tests {
     #[test]
     fn limits_of_any_size_are_divided() {
         let parts = |total, share, operator_reserve| {
-            let limit = ShareRules { share, operator_reserve }.divide(total);
+            let limit = ShareRules {
+                share,
+                operator_reserve,
+            }
+            .divide(total);
             (limit.agents, limit.lent, limit.share)
         };
         assert_eq!(parts(1, 25, 10), (1, 1, 1));
         assert_eq!(parts(4, 25, 10), (4, 4, 1));
         assert_eq!(parts(8, 25, 10), (7, 6, 2));
         assert_eq!(parts(1_024, 25, 10), (922, 794, 256));
-        assert_eq!(parts(64, 100, 0), (64, 64, 64), "everything for whoever comes first");
+        assert_eq!(
+            parts(64, 100, 0),
+            (64, 64, 64),
+            "everything for whoever comes first"
+        );
         assert_eq!(parts(64, 50, 0), (64, 48, 32));
         assert_eq!(parts(u64::MAX, 100, 0), (u64::MAX, u64::MAX, u64::MAX));
     }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    CallInput, Declaration, EffectOrigin, Effects, ErrorClass, PathRulesInForce, Principal, ProgramFile,
-    SandboxPlan, SandboxProfile, SessionId, ToolCall, ToolFailure, ToolId, ToolOutput,
+    CallInput, Declaration, EffectOrigin, Effects, ErrorClass, PathRulesInForce, Principal,
+    ProgramFile, SandboxPlan, SandboxProfile, SessionId, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 /// A boxed future, as traits behind pointers need it.
@@ -64,7 +64,10 @@ pub trait Source: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Vec<ToolId>, SourceError>> {
         let _ = (tool, seen);
         let reason = "nothing of it is kept back".to_owned();
-        let error = SourceError { origin: self.name().to_owned(), reason };
+        let error = SourceError {
+            origin: self.name().to_owned(),
+            reason,
+        };
         Box::pin(std::future::ready(Err(error)))
     }
 
@@ -302,7 +305,10 @@ pub struct SourceFeed {
 impl SourceFeed {
     /// Wraps the host's side. Without [`with_path_rules`](Self::with_path_rules), no rule keeps any path.
     pub fn new(listen: impl Fn(SourceNotice) + Send + Sync + 'static) -> Self {
-        Self { listen: Arc::new(listen), path_rules: Arc::new(|| None) }
+        Self {
+            listen: Arc::new(listen),
+            path_rules: Arc::new(|| None),
+        }
     }
 
     /// The same with the place where the path rules in force are found.
@@ -311,7 +317,10 @@ impl SourceFeed {
         self,
         path_rules: impl Fn() -> Option<Arc<dyn PathRulesInForce>> + Send + Sync + 'static,
     ) -> Self {
-        Self { path_rules: Arc::new(path_rules), ..self }
+        Self {
+            path_rules: Arc::new(path_rules),
+            ..self
+        }
     }
 
     /// Tells the host.
@@ -337,7 +346,16 @@ pub struct SourceError {
 
 /// A part of a source, or a whole one, that should be there and is not.
 #[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, thiserror::Error,
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    thiserror::Error,
 )]
 #[error("`{part}`{} {}: {message}", .origin.as_ref().map(|from| format!(" (from `{from}`)")).unwrap_or_default(), self.state())]
 pub struct SourceProblem {
@@ -358,8 +376,13 @@ impl SourceProblem {
     /// The code of a part that chose to bring nothing. That is its own decision, and no fault.
     pub const DECLINED: &str = "declined";
     /// Finer codes of a part that is reduced.
-    const PARTIAL: [&str; 5] =
-        ["invalid_schema", "invalid_spec", "invalid_tool_name", "oversized", "too_many_tools"];
+    const PARTIAL: [&str; 5] = [
+        "invalid_schema",
+        "invalid_spec",
+        "invalid_tool_name",
+        "oversized",
+        "too_many_tools",
+    ];
 
     /// Whether the part is there all the same, and only something of it is missing.
     pub fn is_partial(&self) -> bool {
@@ -394,11 +417,19 @@ pub struct Refusal {
 impl Refusal {
     /// The value at `at` cannot work.
     pub fn invalid(at: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { class: ErrorClass::InvalidArguments, at: at.into(), message: message.into() }
+        Self {
+            class: ErrorClass::InvalidArguments,
+            at: at.into(),
+            message: message.into(),
+        }
     }
 
     /// The value at `at` reaches outside.
     pub fn violation(at: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { class: ErrorClass::SandboxViolation, at: at.into(), message: message.into() }
+        Self {
+            class: ErrorClass::SandboxViolation,
+            at: at.into(),
+            message: message.into(),
+        }
     }
 }

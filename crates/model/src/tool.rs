@@ -10,10 +10,11 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, ConsultError, ConsultKinds,
-    Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel, NewArtifact, OutputChunk,
-    Principal, ProgramFile, Progress, Provenance, Question, Refusal, Reply, SandboxPlan, SandboxProfile,
-    SessionId, Stage, StoredArtifact, ToolFailure, ToolId, ToolOutput, ToolResult, TraceContext,
+    Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallInput, ConsultError,
+    ConsultKinds, Content, Declaration, Effects, ErrorClass, EventBody, InvocationId, LogLevel,
+    NewArtifact, OutputChunk, Principal, ProgramFile, Progress, Provenance, Question, Refusal,
+    Reply, SandboxPlan, SandboxProfile, SessionId, Stage, StoredArtifact, ToolFailure, ToolId,
+    ToolOutput, ToolResult, TraceContext,
 };
 
 /// One tool.
@@ -69,7 +70,10 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Does the work. The future is dropped at the deadline, or when the call is canceled and does not stop.
-    fn execute(&self, call: ToolCall) -> impl Future<Output = Result<ToolOutput, ToolFailure>> + Send;
+    fn execute(
+        &self,
+        call: ToolCall,
+    ) -> impl Future<Output = Result<ToolOutput, ToolFailure>> + Send;
 }
 
 /// [`Tool`] behind a pointer; implemented for every tool.
@@ -83,7 +87,10 @@ pub trait DynTool: Send + Sync + 'static {
     /// See [`Tool::sandbox`].
     fn sandbox(&self, input: &CallInput, narrowed: Option<SandboxProfile>) -> Option<SandboxPlan>;
     /// See [`Tool::programs`].
-    fn programs<'a>(&'a self, input: &'a CallInput) -> BoxFuture<'a, Result<Vec<ProgramFile>, ToolFailure>>;
+    fn programs<'a>(
+        &'a self,
+        input: &'a CallInput,
+    ) -> BoxFuture<'a, Result<Vec<ProgramFile>, ToolFailure>>;
     /// See [`Tool::execute`].
     fn execute(&self, call: ToolCall) -> BoxFuture<'_, Result<ToolOutput, ToolFailure>>;
 }
@@ -105,7 +112,10 @@ impl<T: Tool> DynTool for T {
         Tool::sandbox(self, input, narrowed)
     }
 
-    fn programs<'a>(&'a self, input: &'a CallInput) -> BoxFuture<'a, Result<Vec<ProgramFile>, ToolFailure>> {
+    fn programs<'a>(
+        &'a self,
+        input: &'a CallInput,
+    ) -> BoxFuture<'a, Result<Vec<ProgramFile>, ToolFailure>> {
         Box::pin(Tool::programs(self, input))
     }
 
@@ -215,9 +225,15 @@ pub trait CallPort: Send + Sync {
 
     /// Calls another tool on behalf of this call.
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
-        let message =
-            format!("`{}` cannot be called from here: there is no host around this call", call.tool);
-        Box::pin(std::future::ready(Err(ToolFailure::of(ErrorClass::UnknownTool, message).untouched())))
+        let message = format!(
+            "`{}` cannot be called from here: there is no host around this call",
+            call.tool
+        );
+        Box::pin(std::future::ready(Err(ToolFailure::of(
+            ErrorClass::UnknownTool,
+            message,
+        )
+        .untouched())))
     }
 
     /// Begins a kept piece of the result. Without a host around the call there is nowhere to keep one.
@@ -225,12 +241,18 @@ pub trait CallPort: Send + Sync {
         &self,
         artifact: NewArtifact,
     ) -> BoxFuture<'_, Result<Box<dyn ArtifactSink>, ArtifactError>> {
-        let message = format!("there is no host around this call to keep `{}`", artifact.name);
+        let message = format!(
+            "there is no host around this call to keep `{}`",
+            artifact.name
+        );
         Box::pin(std::future::ready(Err(ArtifactError::Storage(message))))
     }
 
     /// Opens a kept piece that a call of the same principal made.
-    fn open_artifact(&self, id: ArtifactId) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
+    fn open_artifact(
+        &self,
+        id: ArtifactId,
+    ) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
         Box::pin(std::future::ready(Err(ArtifactError::Unknown(id))))
     }
 
@@ -251,7 +273,9 @@ pub trait CallPort: Send + Sync {
 }
 
 fn no_such_call(id: InvocationId) -> ToolFailure {
-    ToolFailure::invalid(format!("no call `{id}` is known: there is no host around this call"))
+    ToolFailure::invalid(format!(
+        "no call `{id}` is known: there is no host around this call"
+    ))
 }
 
 /// Where another call stands.
@@ -295,7 +319,11 @@ pub struct NestedCall {
 impl NestedCall {
     /// A call of another tool, with a decision of its own.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
-        Self { tool: tool.into(), arguments, is_step: false }
+        Self {
+            tool: tool.into(),
+            arguments,
+            is_step: false,
+        }
     }
 
     /// The same as a step of the calling call.
@@ -418,7 +446,11 @@ impl CallContext {
     }
 
     /// Where another call of the same principal stands, once it has ended or `wait` is over.
-    pub async fn look_at_call(&self, id: InvocationId, wait: Duration) -> Result<CallReport, ToolFailure> {
+    pub async fn look_at_call(
+        &self,
+        id: InvocationId,
+        wait: Duration,
+    ) -> Result<CallReport, ToolFailure> {
         self.0.look_at_call(id, wait).await
     }
 
@@ -434,12 +466,18 @@ impl CallContext {
         name: impl Into<String>,
         media_type: impl Into<String>,
     ) -> Result<Box<dyn ArtifactSink>, ArtifactError> {
-        let artifact = NewArtifact { name: name.into(), media_type: media_type.into() };
+        let artifact = NewArtifact {
+            name: name.into(),
+            media_type: media_type.into(),
+        };
         self.0.create_artifact(artifact).await
     }
 
     /// Opens a kept piece that a call of the same principal made.
-    pub async fn open_artifact(&self, id: ArtifactId) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
+    pub async fn open_artifact(
+        &self,
+        id: ArtifactId,
+    ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
         self.0.open_artifact(id).await
     }
 
@@ -455,12 +493,17 @@ impl CallContext {
 
     /// Says what is being done.
     pub fn status(&self, message: impl Into<String>) {
-        self.0.emit(EventBody::Status { message: message.into() });
+        self.0.emit(EventBody::Status {
+            message: message.into(),
+        });
     }
 
     /// Writes a log line.
     pub fn log(&self, level: LogLevel, message: impl Into<String>) {
-        self.0.emit(EventBody::Log { level, message: message.into() });
+        self.0.emit(EventBody::Log {
+            level,
+            message: message.into(),
+        });
     }
 
     /// Passes on what a process wrote.
@@ -470,6 +513,9 @@ impl CallContext {
 
     /// Hands over a named piece of the result before the end.
     pub fn artifact(&self, name: impl Into<String>, content: Content) {
-        self.0.emit(EventBody::Artifact { name: name.into(), content });
+        self.0.emit(EventBody::Artifact {
+            name: name.into(),
+            content,
+        });
     }
 }

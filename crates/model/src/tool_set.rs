@@ -3,9 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, ProgramFile, Provenance,
-    Refusal, SandboxPlan, SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceSession, Tool,
-    ToolCall, ToolFailure, ToolId, ToolOutput,
+    BoxFuture, CallInput, Declaration, DynTool, EffectOrigin, Effects, Naming, ProgramFile,
+    Provenance, Refusal, SandboxPlan, SandboxProfile, SessionId, SessionScope, Source, SourceError,
+    SourceSession, Tool, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 /// Tools compiled into the host, as a source.
@@ -36,7 +36,12 @@ impl ToolSet {
             by_id.entry(declaration.tool_id.clone()).or_insert(tool);
             declarations.push(declaration);
         }
-        Self { name: name.into(), declarations, tools: Arc::new(by_id), when_session_closes: None }
+        Self {
+            name: name.into(),
+            declarations,
+            tools: Arc::new(by_id),
+            when_session_closes: None,
+        }
     }
 
     /// The tools themselves.
@@ -47,7 +52,10 @@ impl ToolSet {
     /// Calls `closed` when a session that used one of the tools ends: tools that keep something for a session let
     /// go of it there.
     #[must_use]
-    pub fn when_session_closes(mut self, closed: impl Fn(&SessionId) + Send + Sync + 'static) -> Self {
+    pub fn when_session_closes(
+        mut self,
+        closed: impl Fn(&SessionId) + Send + Sync + 'static,
+    ) -> Self {
         self.when_session_closes = Some(Arc::new(closed));
         self
     }
@@ -95,7 +103,9 @@ impl Source for ToolSet {
 
 impl SourceSession for OpenTools {
     fn check(&self, tool: &ToolId, input: &CallInput) -> Result<(), Refusal> {
-        self.tools.get(tool).map_or(Ok(()), |tool| tool.check(input))
+        self.tools
+            .get(tool)
+            .map_or(Ok(()), |tool| tool.check(input))
     }
 
     fn effects(&self, tool: &ToolId, input: &CallInput) -> Option<Effects> {
@@ -108,7 +118,9 @@ impl SourceSession for OpenTools {
         input: &CallInput,
         narrowed: Option<SandboxProfile>,
     ) -> Option<SandboxPlan> {
-        self.tools.get(tool).and_then(|tool| tool.sandbox(input, narrowed))
+        self.tools
+            .get(tool)
+            .and_then(|tool| tool.sandbox(input, narrowed))
     }
 
     fn programs<'a>(
@@ -130,7 +142,8 @@ impl SourceSession for OpenTools {
         match self.tools.get(tool) {
             Some(tool) => tool.execute(call),
             None => {
-                let gone = ToolFailure::new(format!("`{tool}` is not in this set any more")).untouched();
+                let gone =
+                    ToolFailure::new(format!("`{tool}` is not in this set any more")).untouched();
                 Box::pin(std::future::ready(Err(gone)))
             }
         }

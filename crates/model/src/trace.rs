@@ -58,13 +58,21 @@ impl TraceContext {
     pub fn of_call(call: InvocationId) -> Self {
         let bits = u128::from_be_bytes(*call.as_bytes());
         let trace_id = NonZeroU128::new(bits).unwrap_or(NonZeroU128::MIN);
-        Self { trace_id, span_id: span_of(call), flags: SAMPLED, state: None }
+        Self {
+            trace_id,
+            span_id: span_of(call),
+            flags: SAMPLED,
+            state: None,
+        }
     }
 
     /// The span of a call in this trace.
     #[must_use]
     pub fn child(&self, call: InvocationId) -> Self {
-        Self { span_id: span_of(call), ..self.clone() }
+        Self {
+            span_id: span_of(call),
+            ..self.clone()
+        }
     }
 
     /// The 32 hex digits of the trace.
@@ -79,7 +87,10 @@ impl TraceContext {
 
     /// The header `traceparent`.
     pub fn traceparent(&self) -> String {
-        format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
+        format!(
+            "00-{:032x}-{:016x}-{:02x}",
+            self.trace_id, self.span_id, self.flags
+        )
     }
 
     /// The header `tracestate`.
@@ -97,13 +108,22 @@ fn span_of(call: InvocationId) -> NonZeroU64 {
 /// Lower-case hex digits only: `from_str_radix` alone would take capitals and signs.
 fn hex(digits: &str) -> Option<u128> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    digits.bytes().all(is_digit).then(|| u128::from_str_radix(digits, 16).ok()).flatten()
+    digits
+        .bytes()
+        .all(is_digit)
+        .then(|| u128::from_str_radix(digits, 16).ok())
+        .flatten()
 }
 
 /// The members of a `tracestate`, in their order, without the empty ones. `None` where one breaks the grammar.
 fn read_state(text: &str) -> Option<Box<str>> {
-    let members = text.split(',').map(|member| member.trim_matches([' ', '\t']));
-    let members: Vec<&str> = members.filter(|member| !member.is_empty()).take(MOST_MEMBERS + 1).collect();
+    let members = text
+        .split(',')
+        .map(|member| member.trim_matches([' ', '\t']));
+    let members: Vec<&str> = members
+        .filter(|member| !member.is_empty())
+        .take(MOST_MEMBERS + 1)
+        .collect();
     let mut keys = Vec::with_capacity(members.len());
     for member in &members {
         let (key, value) = member.split_once('=')?;
@@ -188,7 +208,10 @@ mod tests {
         assert_eq!(context.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
         assert_eq!(context.span_id(), "00f067aa0ba902b7");
         let text = serde_json::to_string(&context).unwrap();
-        assert_eq!(serde_json::from_str::<TraceContext>(&text).unwrap(), context);
+        assert_eq!(
+            serde_json::from_str::<TraceContext>(&text).unwrap(),
+            context
+        );
         // Flags that version 00 does not know are not passed on.
         let flags = TraceContext::parse(&PARENT.replace("-01", "-ff"), None).unwrap();
         assert!(flags.traceparent().ends_with("-03"));
@@ -218,12 +241,25 @@ mod tests {
 
     #[test]
     fn a_state_that_breaks_the_grammar_is_left_out_and_the_trace_stays() {
-        let many = |count: usize| (0..count).map(|n| format!("k{n}=v")).collect::<Vec<_>>().join(",");
+        let many = |count: usize| {
+            (0..count)
+                .map(|n| format!("k{n}=v"))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
         let long = |length: usize| format!("a={}", "v".repeat(length - 2));
         let value = "v".repeat(256);
         let whole = format!("a={value},b={}", "v".repeat(512 - 256 - 5));
         assert_eq!(whole.len(), 512);
-        for good in ["a=1", "1a=1", "tenant@system=x y", "a_-*/=~", &many(32), &long(258), &whole] {
+        for good in [
+            "a=1",
+            "1a=1",
+            "tenant@system=x y",
+            "a_-*/=~",
+            &many(32),
+            &long(258),
+            &whole,
+        ] {
             let state = TraceContext::parse(PARENT, Some(good)).unwrap();
             assert_eq!(state.tracestate(), Some(good));
         }
@@ -255,10 +291,21 @@ mod tests {
         let own = TraceContext::of_call(outer);
         assert_eq!(own.trace_id(), outer.to_hex());
         assert_eq!(own.span_id(), outer.to_hex()[16..]);
-        assert_eq!(TraceContext::parse(&own.traceparent(), None), Some(own.clone()));
+        assert_eq!(
+            TraceContext::parse(&own.traceparent(), None),
+            Some(own.clone())
+        );
         let child = own.child(inner);
-        assert_eq!((child.trace_id(), child.span_id()), (own.trace_id(), inner.to_hex()[16..].to_owned()));
-        let given = TraceContext::parse(PARENT, Some("a=1")).unwrap().child(inner);
-        assert_eq!((given.trace_id().as_str(), given.tracestate()), (&PARENT[3..35], Some("a=1")));
+        assert_eq!(
+            (child.trace_id(), child.span_id()),
+            (own.trace_id(), inner.to_hex()[16..].to_owned())
+        );
+        let given = TraceContext::parse(PARENT, Some("a=1"))
+            .unwrap()
+            .child(inner);
+        assert_eq!(
+            (given.trace_id().as_str(), given.tracestate()),
+            (&PARENT[3..35], Some("a=1"))
+        );
     }
 }

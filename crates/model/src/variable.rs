@@ -2,7 +2,15 @@
 //! secrets.
 
 /// Beginnings of names by which a variable changes what code a program loads or runs.
-const LOADERS: [&str; 7] = ["LD_", "DYLD_", "BASH_FUNC_", "PYTHON", "PERL5", "GLIBC_", "MALLOC_"];
+const LOADERS: [&str; 7] = [
+    "LD_",
+    "DYLD_",
+    "BASH_FUNC_",
+    "PYTHON",
+    "PERL5",
+    "GLIBC_",
+    "MALLOC_",
+];
 /// The same, whole.
 const LOADED: [&str; 22] = [
     "BASHOPTS",
@@ -29,7 +37,15 @@ const LOADED: [&str; 22] = [
     "_JAVA_OPTIONS",
 ];
 /// Words in names of variables that hold secrets.
-const SECRETS: [&str; 7] = ["KEY", "SECRET", "TOKEN", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE"];
+const SECRETS: [&str; 7] = [
+    "KEY",
+    "SECRET",
+    "TOKEN",
+    "PASSW",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "COOKIE",
+];
 /// Ends of such names.
 const SECRET_ENDS: [&str; 4] = ["_PASS", "_PWD", "_PAT", "_WEBHOOK"];
 /// Ends of names of variables that say where a secret is, how large or of which kind, and do not hold one.
@@ -51,8 +67,9 @@ const ABOUT_SECRETS: [&str; 15] = [
     "_TYPE",
 ];
 /// Beginnings of names in which clouds and agents keep secrets or the way to them.
-const KEEPERS: [&str; 10] =
-    ["AWS_", "AZURE_", "DBUS_", "DOCKER_", "GCLOUD_", "GCP_", "GOOGLE_", "GPG_", "KUBE", "SSH_"];
+const KEEPERS: [&str; 10] = [
+    "AWS_", "AZURE_", "DBUS_", "DOCKER_", "GCLOUD_", "GCP_", "GOOGLE_", "GPG_", "KUBE", "SSH_",
+];
 /// Beginnings of names that mean something to the host and to nobody it starts.
 const OWN: [&str; 2] = ["TOOLPOST_", "XDG_RUNTIME_DIR"];
 /// The few of git's variables that only name people.
@@ -94,7 +111,8 @@ pub fn holds_secret(name: &str) -> bool {
 
 /// Of a name in capitals.
 fn is_secret_like(name: &str) -> bool {
-    SECRETS.iter().any(|word| name.contains(word)) || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+    SECRETS.iter().any(|word| name.contains(word))
+        || SECRET_ENDS.iter().any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]
@@ -103,14 +121,26 @@ mod tests {
 
     #[test]
     fn names_of_secrets() {
-        for name in
-            ["GITHUB_TOKEN", "aws_secret_access_key", "DB_PASS", "GH_PAT", "SESSION_COOKIE", "SLACK_WEBHOOK"]
-        {
+        for name in [
+            "GITHUB_TOKEN",
+            "aws_secret_access_key",
+            "DB_PASS",
+            "GH_PAT",
+            "SESSION_COOKIE",
+            "SLACK_WEBHOOK",
+        ] {
             assert!(holds_secret(name), "{name}");
         }
-        for name in
-            ["PATH", "PWD", "OLDPWD", "AWS_REGION", "KEY_FILE", "MAX_TOKENS", "TOKEN_TYPE", "SSH_AUTH_SOCK"]
-        {
+        for name in [
+            "PATH",
+            "PWD",
+            "OLDPWD",
+            "AWS_REGION",
+            "KEY_FILE",
+            "MAX_TOKENS",
+            "TOKEN_TYPE",
+            "SSH_AUTH_SOCK",
+        ] {
             assert!(!holds_secret(name), "{name}");
         }
     }

@@ -115,9 +115,15 @@ mod tests {
         for (text, expected) in [
             ("plain ü 你好 \n\t", "plain ü 你好 \n\t"),
             ("a\u{1b}[2Kb\rc\u{7f}", "a\\u{1b}[2Kb\\rc\\u{7f}"),
-            ("x\u{202e}y\u{2066}z\u{200f}", "x\\u{202e}y\\u{2066}z\\u{200f}"),
+            (
+                "x\u{202e}y\u{2066}z\u{200f}",
+                "x\\u{202e}y\\u{2066}z\\u{200f}",
+            ),
             ("\u{9b}31m\u{2028}", "\\u{9b}31m\\u{2028}"),
-            ("git\u{200b}push\u{feff}\u{61c}\u{180e}", "git\\u{200b}push\\u{feff}\\u{61c}\\u{180e}"),
+            (
+                "git\u{200b}push\u{feff}\u{61c}\u{180e}",
+                "git\\u{200b}push\\u{feff}\\u{61c}\\u{180e}",
+            ),
             ("tag\u{e0041}\u{e007f}", "tag\\u{e0041}\\u{e007f}"),
         ] {
             assert_eq!(visible(text), expected);
@@ -127,7 +133,10 @@ mod tests {
     #[test]
     fn a_line_end_of_two_characters_is_one_for_a_model() {
         assert_eq!(visible_text("a\r\nb\r\r\nc\rd"), "a\nb\\r\nc\\rd");
-        assert_eq!(visible_text("\u{1b}]0;t\u{7}x\0"), "\\u{1b}]0;t\\u{7}x\\u{0}");
+        assert_eq!(
+            visible_text("\u{1b}]0;t\u{7}x\0"),
+            "\\u{1b}]0;t\\u{7}x\\u{0}"
+        );
         assert_eq!(visible("a\r\n"), "a\\r\n");
     }
 
@@ -136,7 +145,11 @@ mod tests {
         let words = "می\u{200c}خواهم क्\u{200d}ष";
         assert_eq!(visible(words), words);
         assert_eq!(visible("م\u{200c}x"), "م\\u{200c}x");
-        assert_eq!(visible_line("می\u{200c}خ"), "می\\u{200c}خ", "a person decides by it");
+        assert_eq!(
+            visible_line("می\u{200c}خ"),
+            "می\\u{200c}خ",
+            "a person decides by it"
+        );
     }
 
     #[test]
@@ -147,7 +160,11 @@ mod tests {
         assert_eq!(visible("👩\u{200d}x"), "👩\\u{200d}x");
         assert_eq!(visible("a\u{fe0f}"), "a\\u{fe0f}");
         assert_eq!(visible("a\u{fe0f}\u{200d}🔥"), "a\\u{fe0f}\\u{200d}🔥");
-        assert_eq!(visible_line("👩\u{200d}💻"), "👩\\u{200d}💻", "a person decides by it");
+        assert_eq!(
+            visible_line("👩\u{200d}💻"),
+            "👩\\u{200d}💻",
+            "a person decides by it"
+        );
     }
 
     #[test]
@@ -156,7 +173,10 @@ mod tests {
             ("rm -rf build", "rm -rf build"),
             ("a\nb\tc", "a\\nb\\tc"),
             ("a\u{a0}b\u{2028}c\u{3000}", "a\\u{a0}b\\u{2028}c\\u{3000}"),
-            ("\u{feff}x\u{e0041}\u{2066}y", "\\u{feff}x\\u{e0041}\\u{2066}y"),
+            (
+                "\u{feff}x\u{e0041}\u{2066}y",
+                "\\u{feff}x\\u{e0041}\\u{2066}y",
+            ),
             ("pay\u{ad}load\u{200f}", "pay\\u{ad}load\\u{200f}"),
             ("naïve 你好 ✓", "naïve 你好 ✓"),
         ] {
@@ -166,7 +186,10 @@ mod tests {
 
     #[test]
     fn escaping_twice_is_escaping_once_and_leaves_nothing_hidden() {
-        for c in (0..=0x10_ffff).filter_map(char::from_u32).filter(|c| is_hidden(*c)) {
+        for c in (0..=0x10_ffff)
+            .filter_map(char::from_u32)
+            .filter(|c| is_hidden(*c))
+        {
             let text = format!("a{c}b");
             let once = visible_line(&text).into_owned();
             assert!(!once.contains(is_hidden), "{once:?}");

@@ -66,7 +66,11 @@ pub enum LaunchError {
 }
 
 fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+    if stderr.is_empty() {
+        String::new()
+    } else {
+        format!(": {stderr}")
+    }
 }
 
 /// What went wrong in the launcher, as it travels to the host.
@@ -80,7 +84,10 @@ pub(crate) enum Failure {
 
 impl Failure {
     pub(crate) fn sandbox(step: impl Into<String>, errno: rustix::io::Errno) -> Self {
-        Self::Sandbox { step: step.into(), errno: errno.raw_os_error() }
+        Self::Sandbox {
+            step: step.into(),
+            errno: errno.raw_os_error(),
+        }
     }
 }
 

@@ -66,7 +66,11 @@ struct Built {
 
 fn launch(control: &OwnedFd, order: Order, stdin: Option<OwnedFd>) -> Result<(), Failure> {
     let mask = rustix::process::umask(Mode::empty()).bits();
-    let mut built = Built { uncounted: !join(&order), mask, ..Built::default() };
+    let mut built = Built {
+        uncounted: !join(&order),
+        mask,
+        ..Built::default()
+    };
     if !is_isolated(&order) {
         let this = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(this))
@@ -112,7 +116,11 @@ fn is_isolated(order: &Order) -> bool {
 /// The launcher and all it starts count towards the job, and are the first to go when memory runs out.
 fn join(order: &Order) -> bool {
     let _ = write_file(Path::new("/proc/self/oom_score_adj"), b"300");
-    order.counting.join.iter().all(|file| write_file(file.path(), b"0").is_ok())
+    order
+        .counting
+        .join
+        .iter()
+        .all(|file| write_file(file.path(), b"0").is_ok())
 }
 
 fn take_order() -> Result<(OwnedFd, Order, Option<OwnedFd>), Errno> {

@@ -1,5 +1,8 @@
 //! The host's side: starts the launcher process, gives it the order and hears its report.
-#![expect(clippy::disallowed_methods, reason = "this module is the crate's door to child processes")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this module is the crate's door to child processes"
+)]
 
 mod order;
 mod self_test;
@@ -70,8 +73,20 @@ impl Launcher {
         Scratch::sweep(&host);
         let cgroups = Cgroups::find(&host);
         let secrets = system_secrets().into_iter().map(Octets::from).collect();
-        let means = Means { program, host, cgroups, secrets, undertaker: Undertaker::new() };
-        Self { shared: Arc::new(Shared { means, at_most: tier, self_test: OnceLock::new() }) }
+        let means = Means {
+            program,
+            host,
+            cgroups,
+            secrets,
+            undertaker: Undertaker::new(),
+        };
+        Self {
+            shared: Arc::new(Shared {
+                means,
+                at_most: tier,
+                self_test: OnceLock::new(),
+            }),
+        }
     }
 
     /// How much this machine can confine. The first to ask waits a moment, with its thread.
@@ -81,7 +96,9 @@ impl Launcher {
 
     /// What was tried to find out.
     pub fn self_test(&self) -> &SelfTest {
-        self.shared.self_test.get_or_init(|| self_test::run(&self.shared.means, self.shared.at_most))
+        self.shared
+            .self_test
+            .get_or_init(|| self_test::run(&self.shared.means, self.shared.at_most))
     }
 
     /// The tier, without keeping an async thread waiting for the self-test.
@@ -97,13 +114,26 @@ impl Launcher {
     /// Starts a command. It runs, confined as [`Process::applied`] says, when this returns; if this fails, nothing of
     /// it ran. Must be called within a Tokio runtime.
     pub async fn start(&self, job: Job) -> Result<Process, LaunchError> {
-        let program =
-            job.argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
+        let program = job
+            .argv
+            .first()
+            .map(|program| program.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let directory = job.directory.clone();
         let spawned = self.shared.means.spawn(job, self.known_tier().await?)?;
-        let Spawned { charge, control, order, stdin, stdout, stderr } = spawned;
-        control.set_nonblocking(true).map_err(LaunchError::Launcher)?;
-        let mut control = tokio::net::UnixStream::from_std(control).map_err(LaunchError::Launcher)?;
+        let Spawned {
+            charge,
+            control,
+            order,
+            stdin,
+            stdout,
+            stderr,
+        } = spawned;
+        control
+            .set_nonblocking(true)
+            .map_err(LaunchError::Launcher)?;
+        let mut control =
+            tokio::net::UnixStream::from_std(control).map_err(LaunchError::Launcher)?;
         let streams = Streams::new(stdin, stdout, stderr).map_err(LaunchError::Launcher)?;
         // A launcher that is already gone is heard of below, with what it said.
         let _ = control.write_all(&order).await;
@@ -111,9 +141,9 @@ impl Launcher {
         match control.next_message().await {
             Some(Message::Running(applied)) => Ok(Process::new(charge, control, streams, *applied)),
             Some(Message::Failed(failure)) => Err(order::explain(failure, program, directory)),
-            Some(Message::Ended { .. }) | None => {
-                Err(LaunchError::Silent { stderr: streams.last_words().await })
-            }
+            Some(Message::Ended { .. }) | None => Err(LaunchError::Silent {
+                stderr: streams.last_words().await,
+            }),
         }
     }
 }
@@ -142,11 +172,16 @@ impl Charge {
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.remains.as_ref().map(|remains| remains.launcher.id()).unwrap_or_default()
+        self.remains
+            .as_ref()
+            .map(|remains| remains.launcher.id())
+            .unwrap_or_default()
     }
 
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        self.remains.as_ref().is_some_and(|remains| remains.leaf.ran_out_of_memory())
+        self.remains
+            .as_ref()
+            .is_some_and(|remains| remains.leaf.ran_out_of_memory())
     }
 }
 
@@ -169,14 +204,25 @@ impl Means {
     }
 
     /// The same with a probe in the command's place.
-    fn spawn_probe(&self, job: Job, tier: SandboxTier, plan: ProbePlan) -> Result<Spawned, LaunchError> {
+    fn spawn_probe(
+        &self,
+        job: Job,
+        tier: SandboxTier,
+        plan: ProbePlan,
+    ) -> Result<Spawned, LaunchError> {
         let mut errand = order::write(job, tier, &self.secrets, None)?;
         errand.order.probe = Some(plan);
         self.send_off(errand)
     }
 
     fn send_off(&self, errand: Errand) -> Result<Spawned, LaunchError> {
-        let Errand { mut order, pass, stdin, stderr, scratch } = errand;
+        let Errand {
+            mut order,
+            pass,
+            stdin,
+            stderr,
+            scratch,
+        } = errand;
         let failed = LaunchError::Launcher;
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
         let (stdout, their_stdout) = pipe()?;
@@ -207,8 +253,15 @@ impl Means {
                 return Err(LaunchError::Launcher(error));
             }
         };
-        let remains = Remains { launcher, leaf, scratch };
-        let charge = Charge { remains: Some(remains), undertaker: self.undertaker.clone() };
+        let remains = Remains {
+            launcher,
+            leaf,
+            scratch,
+        };
+        let charge = Charge {
+            remains: Some(remains),
+            undertaker: self.undertaker.clone(),
+        };
         let mut bytes = message::frame(&order).map_err(failed)?;
         let sent = match send_head(&control, &bytes, pass.as_ref()) {
             Ok(sent) => sent,
@@ -217,7 +270,14 @@ impl Means {
             Err(errno) => return Err(failed(errno.into())),
         };
         bytes.drain(..sent);
-        Ok(Spawned { charge, control, order: bytes, stdin, stdout, stderr })
+        Ok(Spawned {
+            charge,
+            control,
+            order: bytes,
+            stdin,
+            stdout,
+            stderr,
+        })
     }
 }
 
@@ -227,14 +287,25 @@ fn is_isolated(tier: SandboxTier, profile: SandboxProfile) -> bool {
 }
 
 /// The first bytes, with the descriptor that goes along. They always fit into a new socket.
-fn send_head(control: &UnixStream, bytes: &[u8], pass: Option<&OwnedFd>) -> rustix::io::Result<usize> {
+fn send_head(
+    control: &UnixStream,
+    bytes: &[u8],
+    pass: Option<&OwnedFd>,
+) -> rustix::io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let descriptors = pass.map(AsFd::as_fd);
     if let Some(descriptors) = &descriptors {
-        ancillary.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(descriptors)));
+        ancillary.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(
+            descriptors,
+        )));
     }
-    rustix::net::sendmsg(control, &[IoSlice::new(&bytes[..4])], &mut ancillary, SendFlags::NOSIGNAL)
+    rustix::net::sendmsg(
+        control,
+        &[IoSlice::new(&bytes[..4])],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), LaunchError> {

@@ -19,14 +19,19 @@ mod sys;
 mod undertaker;
 
 pub use error::{LaunchError, LockDownError};
-pub use job::{Confines, Ended, Job, PRIVATE_HOME, PRIVATE_TMP, ProcessLimits, Root, Stderr, Stdin};
+pub use job::{
+    Confines, Ended, Job, PRIVATE_HOME, PRIVATE_TMP, ProcessLimits, Root, Stderr, Stdin,
+};
 pub use launcher::{Check, Launcher, SelfTest};
 pub use lock::{LockedDown, ThreadConfinement, confine_thread, harden_host, lock_down};
 pub use process::Process;
 
 /// The directories of the system itself that every command sees.
 pub fn system_directories() -> Vec<std::path::PathBuf> {
-    inside::SYSTEM.iter().map(|name| std::path::Path::new("/").join(name)).collect()
+    inside::SYSTEM
+        .iter()
+        .map(|name| std::path::Path::new("/").join(name))
+        .collect()
 }
 
 /// The word that makes a binary a launcher: its only argument.
@@ -36,7 +41,11 @@ pub const LAUNCH_ARGUMENT: &str = "__launch";
 /// returns when this process was started as one.
 pub fn launch_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == LAUNCH_ARGUMENT) && arguments.next().is_none() {
+    if arguments
+        .next()
+        .is_some_and(|first| first == LAUNCH_ARGUMENT)
+        && arguments.next().is_none()
+    {
         inside::run();
     }
 }

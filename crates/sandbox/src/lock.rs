@@ -38,14 +38,18 @@ pub fn confine_thread(roots: &[Root]) -> ThreadConfinement {
     };
     keep_file_capabilities();
     let fenced = build().ok();
-    ThreadConfinement { landlock_abi: fenced.and_then(|fenced| fenced.abi) }
+    ThreadConfinement {
+        landlock_abi: fenced.and_then(|fenced| fenced.abi),
+    }
 }
 
 /// A root that works on other people's files needs these; with the rest it could look into any process, Landlock or
 /// not.
 fn keep_file_capabilities() {
-    let kept =
-        CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER | CapabilitySet::FSETID;
+    let kept = CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::FOWNER
+        | CapabilitySet::FSETID;
     if let Ok(held) = rustix::thread::capabilities(None) {
         let sets = CapabilitySets {
             effective: held.effective & kept,
@@ -119,7 +123,9 @@ const WORKER_CALLS_HERE: &[c_long] = &[];
 /// no more than `memory_bytes` beyond what it has now. The descriptors it has stay usable. For workers that run an
 /// interpreter.
 pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
-    let address_space = address_space().map_err(failed("read its size"))?.saturating_add(memory_bytes);
+    let address_space = address_space()
+        .map_err(failed("read its size"))?
+        .saturating_add(memory_bytes);
     privileges::no_new_privileges().map_err(failed("renounce privileges"))?;
     privileges::drop_capabilities().map_err(failed("drop capabilities"))?;
     // Once files are closed nobody can look.
@@ -129,8 +135,10 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
     }
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let fenced = Fence::new(Tcp::Refused, Neighbours::OutOfReach).and_then(Fence::close);
-    let fenced =
-        fenced.map_err(|error| LockDownError { step: "close files", source: io::Error::other(error) })?;
+    let fenced = fenced.map_err(|error| LockDownError {
+        step: "close files",
+        source: io::Error::other(error),
+    })?;
     let bounds = [
         (Resource::Core, 0),
         (Resource::Fsize, 0),
@@ -139,20 +147,40 @@ pub fn lock_down(memory_bytes: u64) -> Result<LockedDown, LockDownError> {
         (Resource::As, address_space),
     ];
     for (resource, bound) in bounds {
-        rustix::process::setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) })
-            .map_err(failed("set limits"))?;
+        rustix::process::setrlimit(
+            resource,
+            Rlimit {
+                current: Some(bound),
+                maximum: Some(bound),
+            },
+        )
+        .map_err(failed("set limits"))?;
     }
-    let calls: Vec<c_long> = WORKER_CALLS.iter().chain(WORKER_CALLS_HERE).copied().collect();
+    let calls: Vec<c_long> = WORKER_CALLS
+        .iter()
+        .chain(WORKER_CALLS_HERE)
+        .copied()
+        .collect();
     filter::allow_only(&calls).map_err(failed("filter system calls"))?;
-    Ok(LockedDown { landlock_abi: fenced.abi, address_space })
+    Ok(LockedDown {
+        landlock_abi: fenced.abi,
+        address_space,
+    })
 }
 
 fn failed(step: &'static str) -> impl Fn(Errno) -> LockDownError {
-    move |errno| LockDownError { step, source: errno.into() }
+    move |errno| LockDownError {
+        step,
+        source: errno.into(),
+    }
 }
 
 fn address_space() -> Result<u64, Errno> {
-    let file = rustix::fs::open("/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let file = rustix::fs::open(
+        "/proc/self/statm",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     let mut text = [0; 128];
     let length = rustix::io::read(&file, &mut text)?;
     let pages: u64 = std::str::from_utf8(&text[..length])
@@ -165,5 +193,11 @@ fn address_space() -> Result<u64, Errno> {
 /// For the host itself, early: nobody of the same user may look into its memory, and it leaves no core files.
 pub fn harden_host() {
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = rustix::process::setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    );
 }

@@ -1,6 +1,9 @@
 //! What the host finds on this machine and leaves on it: control groups, directories for temporary files, secrets of
 //! the system. The one door of this crate to files, on the host's side.
-#![expect(clippy::disallowed_methods, reason = "this module is the crate's door to files")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this module is the crate's door to files"
+)]
 
 mod cgroups;
 mod name;

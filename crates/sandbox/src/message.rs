@@ -72,7 +72,10 @@ pub(crate) enum Message {
     /// It does not, and nothing of it ran.
     Failed(Failure),
     /// The command has ended; what it left behind is being killed.
-    Ended { code: Option<i32>, signal: Option<i32> },
+    Ended {
+        code: Option<i32>,
+        signal: Option<i32>,
+    },
 }
 
 /// Bytes that are nearly always text: paths and arguments of a Unix system. Text in JSON, else a list of numbers.
@@ -122,7 +125,9 @@ pub(crate) fn frame<T: Serialize>(message: &T) -> std::io::Result<Vec<u8>> {
 
 /// Takes the first whole message out of what has come so far.
 pub(crate) fn take_frame<T: DeserializeOwned>(inbox: &mut Vec<u8>) -> std::io::Result<Option<T>> {
-    let Some(head) = inbox.first_chunk::<4>() else { return Ok(None) };
+    let Some(head) = inbox.first_chunk::<4>() else {
+        return Ok(None);
+    };
     let end = 4 + frame_length(*head)?;
     if inbox.len() < end {
         return Ok(None);
@@ -135,7 +140,9 @@ pub(crate) fn take_frame<T: DeserializeOwned>(inbox: &mut Vec<u8>) -> std::io::R
 pub(crate) fn frame_length(head: [u8; 4]) -> std::io::Result<usize> {
     let length = u32::from_le_bytes(head) as usize;
     if length > LARGEST {
-        return Err(std::io::Error::other(format!("a message of {length} bytes")));
+        return Err(std::io::Error::other(format!(
+            "a message of {length} bytes"
+        )));
     }
     Ok(length)
 }
@@ -161,7 +168,10 @@ mod tests {
         assert_eq!(take_frame::<String>(&mut inbox).unwrap(), None);
         inbox.extend_from_slice(&whole[6..]);
         inbox.push(9);
-        assert_eq!(take_frame::<String>(&mut inbox).unwrap().as_deref(), Some("hello"));
+        assert_eq!(
+            take_frame::<String>(&mut inbox).unwrap().as_deref(),
+            Some("hello")
+        );
         assert_eq!(inbox, [9]);
         let mut absurd = vec![0xff; 8];
         assert!(take_frame::<String>(&mut absurd).is_err());

@@ -67,21 +67,44 @@ pub(crate) struct Tried {
 pub(crate) fn try_everything(plan: &ProbePlan) {
     let sees_host = see(plan.host, plan.host_started);
     let tried = [
-        (Attempt::WriteInside, write(&plan.inside.path().join("written"))),
-        (Attempt::WriteTemporary, write_temporary(plan.temporary.as_ref())),
-        (Attempt::ListenOnLoopback, TcpListener::bind(("127.0.0.1", 0)).map(drop).map_err(errno)),
-        (Attempt::WriteOutside, write(&plan.outside.path().join("written"))),
+        (
+            Attempt::WriteInside,
+            write(&plan.inside.path().join("written")),
+        ),
+        (
+            Attempt::WriteTemporary,
+            write_temporary(plan.temporary.as_ref()),
+        ),
+        (
+            Attempt::ListenOnLoopback,
+            TcpListener::bind(("127.0.0.1", 0)).map(drop).map_err(errno),
+        ),
+        (
+            Attempt::WriteOutside,
+            write(&plan.outside.path().join("written")),
+        ),
         (Attempt::ReadMasked, read(plan.masked.path())),
         (Attempt::WriteProtected, write(plan.protected.path())),
         (Attempt::ConnectToHost, connect(plan.tcp)),
-        (Attempt::ConnectToSocket, UnixStream::connect(plan.socket.path()).map(drop).map_err(errno)),
-        (Attempt::SignalHost, sees_host.and_then(|()| signal(plan.host))),
+        (
+            Attempt::ConnectToSocket,
+            UnixStream::connect(plan.socket.path())
+                .map(drop)
+                .map_err(errno),
+        ),
+        (
+            Attempt::SignalHost,
+            sees_host.and_then(|()| signal(plan.host)),
+        ),
         (Attempt::SeeHost, sees_host),
         (
             Attempt::ReadHostEnvironment,
             sees_host.and_then(|()| read(Path::new(&format!("/proc/{}/environ", plan.host)))),
         ),
-        (Attempt::Unshare, sys::unshare(rustix::thread::UnshareFlags::NEWUSER)),
+        (
+            Attempt::Unshare,
+            sys::unshare(rustix::thread::UnshareFlags::NEWUSER),
+        ),
         (Attempt::HoldCapability, hold_capability()),
     ];
     let told: Vec<Tried> = tried
@@ -98,7 +121,9 @@ pub(crate) fn try_everything(plan: &ProbePlan) {
 }
 
 fn write_temporary(place: Option<&Octets>) -> Result<(), Errno> {
-    place.map_or(Err(Errno::NOENT), |place| write(&place.path().join("written")))
+    place.map_or(Err(Errno::NOENT), |place| {
+        write(&place.path().join("written"))
+    })
 }
 
 fn write(path: &Path) -> Result<(), Errno> {
@@ -113,12 +138,19 @@ fn read(path: &Path) -> Result<(), Errno> {
 }
 
 fn see(pid: u32, started: u64) -> Result<(), Errno> {
-    let file =
-        rustix::fs::open(format!("/proc/{pid}/stat"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let file = rustix::fs::open(
+        format!("/proc/{pid}/stat"),
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     let mut text = [0; 1024];
     let length = rustix::io::read(&file, &mut text)?;
     let found = started_at(&String::from_utf8_lossy(&text[..length]));
-    if found == Some(started) { Ok(()) } else { Err(Errno::SRCH) }
+    if found == Some(started) {
+        Ok(())
+    } else {
+        Err(Errno::SRCH)
+    }
 }
 
 /// When a process started, from the kernel's line about it.
@@ -130,17 +162,26 @@ pub(crate) fn started_at(stat: &str) -> Option<u64> {
 
 fn connect(address: Option<SocketAddr>) -> Result<(), Errno> {
     let address = address.ok_or(Errno::ADDRNOTAVAIL)?;
-    TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(drop).map_err(errno)
+    TcpStream::connect_timeout(&address, Duration::from_secs(1))
+        .map(drop)
+        .map_err(errno)
 }
 
 fn signal(pid: u32) -> Result<(), Errno> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or(Errno::SRCH)?;
     rustix::process::test_kill_process(pid)
 }
 
 fn hold_capability() -> Result<(), Errno> {
     let sets = rustix::thread::capabilities(None)?;
-    if sets.permitted.is_empty() && sets.effective.is_empty() { Err(Errno::PERM) } else { Ok(()) }
+    if sets.permitted.is_empty() && sets.effective.is_empty() {
+        Err(Errno::PERM)
+    } else {
+        Ok(())
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]

@@ -54,7 +54,9 @@ impl Streams {
 
     /// What a launcher said that ended without a report: a panic, or the loader's complaint.
     pub(crate) async fn last_words(mut self) -> String {
-        let Some(stream) = self.stderr.as_mut().or(self.stdout.as_mut()) else { return String::new() };
+        let Some(stream) = self.stderr.as_mut().or(self.stdout.as_mut()) else {
+            return String::new();
+        };
         let mut words = Vec::new();
         let _ = tokio::time::timeout(PATIENCE, stream.take(2000).read_to_end(&mut words)).await;
         String::from_utf8_lossy(&words).trim().to_owned()
@@ -71,7 +73,10 @@ pub(crate) struct Control {
 
 impl Control {
     pub(crate) fn new(stream: UnixStream) -> Self {
-        Self { stream, inbox: Vec::new() }
+        Self {
+            stream,
+            inbox: Vec::new(),
+        }
     }
 
     /// None when the launcher, and with it everything, has ended.
@@ -91,8 +96,19 @@ impl Control {
 }
 
 impl Process {
-    pub(crate) fn new(charge: Charge, control: Control, streams: Streams, applied: AppliedSandbox) -> Self {
-        Self { control, streams, applied, ended: None, charge }
+    pub(crate) fn new(
+        charge: Charge,
+        control: Control,
+        streams: Streams,
+        applied: AppliedSandbox,
+    ) -> Self {
+        Self {
+            control,
+            streams,
+            applied,
+            ended: None,
+            charge,
+        }
     }
 
     /// What confines it, as the launcher reported right before the command began.
@@ -143,7 +159,11 @@ impl Process {
     }
 
     fn has_ended(&mut self, code: Option<i32>, signal: Option<i32>) -> Ended {
-        let ended = Ended { code, signal, out_of_memory: self.charge.ran_out_of_memory() };
+        let ended = Ended {
+            code,
+            signal,
+            out_of_memory: self.charge.ran_out_of_memory(),
+        };
         *self.ended.insert(ended)
     }
 
@@ -155,7 +175,10 @@ impl Process {
     /// Kills all that the command has started; returns when it is gone.
     pub async fn kill(&mut self) -> Ended {
         let _ = rustix::net::shutdown(&self.control.stream, rustix::net::Shutdown::Write);
-        if tokio::time::timeout(HEAD_START, self.until_gone()).await.is_err() {
+        if tokio::time::timeout(HEAD_START, self.until_gone())
+            .await
+            .is_err()
+        {
             self.kill_by_force().await;
         }
         match self.ended {
@@ -169,7 +192,9 @@ impl Process {
         if let Some(remains) = self.charge.remains() {
             remains.leaf.kill();
         }
-        if tokio::time::timeout(PATIENCE, self.until_gone()).await.is_err()
+        if tokio::time::timeout(PATIENCE, self.until_gone())
+            .await
+            .is_err()
             && let Some(remains) = self.charge.remains()
         {
             let _ = remains.launcher.kill();

@@ -1,5 +1,8 @@
 //! The system calls that no safe wrapper has. All `unsafe` of this crate is here, one call a function.
-#![expect(unsafe_code, reason = "forking, executing, mount attributes and signal masks have no safe wrapper")]
+#![expect(
+    unsafe_code,
+    reason = "forking, executing, mount attributes and signal masks have no safe wrapper"
+)]
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -10,7 +13,11 @@ use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
 fn last() -> Errno {
-    Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+    Errno::from_raw_os_error(
+        std::io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO),
+    )
 }
 
 fn checked(result: libc::c_int) -> Result<(), Errno> {
@@ -45,9 +52,17 @@ pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
 }
 
 /// Sets attributes of a mount and of all mounts beneath it.
-pub(crate) fn restrict_mount(mount: impl AsFd, set: MountAttrFlags, depth: Depth) -> Result<(), Errno> {
-    let attributes =
-        libc::mount_attr { attr_set: u64::from(set.bits()), attr_clr: 0, propagation: 0, userns_fd: 0 };
+pub(crate) fn restrict_mount(
+    mount: impl AsFd,
+    set: MountAttrFlags,
+    depth: Depth,
+) -> Result<(), Errno> {
+    let attributes = libc::mount_attr {
+        attr_set: u64::from(set.bits()),
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
     let recursive = match depth {
         Depth::Itself => 0,
         Depth::AllBeneath => libc::AT_RECURSIVE,
@@ -98,7 +113,11 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        checked(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()))?;
+        checked(libc::sigprocmask(
+            libc::SIG_BLOCK,
+            &raw const set,
+            std::ptr::null_mut(),
+        ))?;
         match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
             -1 => Err(last()),
             fd => Ok(OwnedFd::from_raw_fd(fd)),
@@ -112,7 +131,11 @@ pub(crate) fn reset_signals() -> Result<(), Errno> {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        checked(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()))?;
+        checked(libc::sigprocmask(
+            libc::SIG_SETMASK,
+            &raw const set,
+            std::ptr::null_mut(),
+        ))?;
         for signal in 1..32 {
             // Two of them cannot be set, and need not be.
             libc::signal(signal, libc::SIG_DFL);
@@ -141,6 +164,10 @@ pub(crate) fn loopback_up() -> Result<(), Errno> {
             *place = *byte as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
-        checked(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request))
+        checked(libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS,
+            &raw const request,
+        ))
     }
 }

@@ -23,7 +23,10 @@ const GIVE_UP: Duration = Duration::from_secs(60);
 pub(crate) struct Remains {
     pub(crate) launcher: Child,
     pub(crate) leaf: Leaf,
-    #[expect(dead_code, reason = "it removes its directory when dropped, and that is all it is kept for")]
+    #[expect(
+        dead_code,
+        reason = "it removes its directory when dropped, and that is all it is kept for"
+    )]
     pub(crate) scratch: Option<Scratch>,
 }
 
@@ -50,15 +53,24 @@ impl Undertaker {
         let (inbox, remains) = mpsc::channel();
         let (running, ended) = mpsc::channel();
         // Without the thread the channels are closed, and `take` does the work where it is called.
-        let _ = std::thread::Builder::new().name("sandbox-clearing".to_owned()).spawn(move || {
-            clear_up(&remains);
-            drop::<Sender<()>>(running);
-        });
-        Self { thread: Arc::new(ClearingThread { inbox: Some(inbox), ended: Mutex::new(ended) }) }
+        let _ = std::thread::Builder::new()
+            .name("sandbox-clearing".to_owned())
+            .spawn(move || {
+                clear_up(&remains);
+                drop::<Sender<()>>(running);
+            });
+        Self {
+            thread: Arc::new(ClearingThread {
+                inbox: Some(inbox),
+                ended: Mutex::new(ended),
+            }),
+        }
     }
 
     pub(crate) fn take(&self, remains: Remains) {
-        let Some(inbox) = &self.thread.inbox else { return };
+        let Some(inbox) = &self.thread.inbox else {
+            return;
+        };
         if let Err(mpsc::SendError(remains)) = inbox.send(remains) {
             let mut case = Case::new(remains);
             while !case.is_closed() {
@@ -86,7 +98,11 @@ struct Case {
 
 impl Case {
     fn new(remains: Remains) -> Self {
-        Self { remains, opened: Instant::now(), has_ended: false }
+        Self {
+            remains,
+            opened: Instant::now(),
+            has_ended: false,
+        }
     }
 
     fn is_closed(&mut self) -> bool {

@@ -1,6 +1,9 @@
 //! A host with tools that misbehave in every way a client must cope with: slow, chatty, failing, large. The
 //! end-to-end suite starts it as it starts the real binary.
-#![expect(clippy::print_stderr, reason = "a program of the tests, whose reader waits for this line")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a program of the tests, whose reader waits for this line"
+)]
 
 use std::{error::Error, path::PathBuf, sync::Arc, time::Duration};
 
@@ -9,8 +12,8 @@ use serde::Deserialize;
 use serde_json::json;
 use toolpost_config::{HostConfig, HttpConfig};
 use toolpost_model::{
-    ClassFact, Content, Declaration, EffectClass, FnTool, FnToolBuilder, LogLevel, Progress, Tool, ToolCall,
-    ToolFailure, ToolIdError, ToolOutput,
+    ClassFact, Content, Declaration, EffectClass, FnTool, FnToolBuilder, LogLevel, Progress, Tool,
+    ToolCall, ToolFailure, ToolIdError, ToolOutput,
 };
 use toolpost_serve::{Access, Server, ServerBuilder};
 
@@ -42,16 +45,20 @@ struct Big {
 struct Empty {}
 
 fn reads(name: &str, description: &str) -> Result<FnToolBuilder, ToolIdError> {
-    Ok(FnTool::named(name)?.describe(description).class(EffectClass::Read))
+    Ok(FnTool::named(name)?
+        .describe(description)
+        .class(EffectClass::Read))
 }
 
 fn slow() -> Result<impl Tool, ToolIdError> {
-    Ok(reads("fixture.slow", "Takes its time")?.run(|arguments: Slow, context| async move {
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs_f64(arguments.seconds)) => Ok("done"),
-            () = context.canceled() => Err(ToolFailure::new("stopped")),
-        }
-    }))
+    Ok(
+        reads("fixture.slow", "Takes its time")?.run(|arguments: Slow, context| async move {
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs_f64(arguments.seconds)) => Ok("done"),
+                () = context.canceled() => Err(ToolFailure::new("stopped")),
+            }
+        }),
+    )
 }
 
 fn chatty() -> Result<impl Tool, ToolIdError> {
@@ -78,11 +85,13 @@ fn chatty() -> Result<impl Tool, ToolIdError> {
 }
 
 fn big() -> Result<impl Tool, ToolIdError> {
-    Ok(reads("fixture.big", "Says a lot")?.run(|arguments: Big, _| async move {
-        let unit = arguments.text.unwrap_or_else(|| "x".to_owned());
-        let text: String = unit.chars().cycle().take(arguments.chars).collect();
-        Ok::<_, ToolFailure>(text)
-    }))
+    Ok(
+        reads("fixture.big", "Says a lot")?.run(|arguments: Big, _| async move {
+            let unit = arguments.text.unwrap_or_else(|| "x".to_owned());
+            let text: String = unit.chars().cycle().take(arguments.chars).collect();
+            Ok::<_, ToolFailure>(text)
+        }),
+    )
 }
 
 fn boom() -> Result<impl Tool, ToolIdError> {
@@ -91,11 +100,19 @@ fn boom() -> Result<impl Tool, ToolIdError> {
 }
 
 fn image() -> Result<impl Tool, ToolIdError> {
-    Ok(reads("fixture.image", "Shows a picture")?.run(|_: Empty, _| async move {
-        let picture = Content::Image { data: "iVBORw0KGgo=".to_owned(), media_type: "image/png".to_owned() };
-        let content = vec![Content::text("a picture"), picture];
-        Ok::<_, ToolFailure>(ToolOutput { content, ..ToolOutput::default() })
-    }))
+    Ok(
+        reads("fixture.image", "Shows a picture")?.run(|_: Empty, _| async move {
+            let picture = Content::Image {
+                data: "iVBORw0KGgo=".to_owned(),
+                media_type: "image/png".to_owned(),
+            };
+            let content = vec![Content::text("a picture"), picture];
+            Ok::<_, ToolFailure>(ToolOutput {
+                content,
+                ..ToolOutput::default()
+            })
+        }),
+    )
 }
 
 fn nested() -> Result<impl Tool, ToolIdError> {
@@ -144,8 +161,12 @@ struct Words {
 }
 
 fn words() -> Result<Words, Box<dyn Error>> {
-    let mut words =
-        Words { http: "127.0.0.1:0".to_owned(), data_dir: PathBuf::new(), stdio: false, token: None };
+    let mut words = Words {
+        http: "127.0.0.1:0".to_owned(),
+        data_dir: PathBuf::new(),
+        stdio: false,
+        token: None,
+    };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
         let mut value = || given.next().ok_or("a value is missing");
@@ -161,11 +182,21 @@ fn words() -> Result<Words, Box<dyn Error>> {
 }
 
 fn builder(words: &Words) -> Result<ServerBuilder, Box<dyn Error>> {
-    let http = HttpConfig { listen: words.http.parse()?, ..HttpConfig::default() };
-    let mut config = HostConfig { http, data_dir: Some(words.data_dir.clone()), ..HostConfig::default() };
+    let http = HttpConfig {
+        listen: words.http.parse()?,
+        ..HttpConfig::default()
+    };
+    let mut config = HostConfig {
+        http,
+        data_dir: Some(words.data_dir.clone()),
+        ..HostConfig::default()
+    };
     // Large answers are what some tests of the transports are about.
     config.limits.inline_chars = 400_000;
-    let builder = Server::builder(config).tool(slow()?).tool(chatty()?).tool(boom()?);
+    let builder = Server::builder(config)
+        .tool(slow()?)
+        .tool(chatty()?)
+        .tool(boom()?);
     let builder = builder.tool(big()?).tool(image()?).tool(nested()?);
     Ok(match &words.token {
         Some(token) => builder.access(Access::Token(token.clone())),
@@ -180,7 +211,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if words.stdio {
         let server = builder.start_offline().await?;
         server.converse(std::io::stdin(), std::io::stdout()).await;
-        let _ = tokio::time::timeout(Duration::from_millis(700), server.shutdown(Duration::ZERO)).await;
+        let _ =
+            tokio::time::timeout(Duration::from_millis(700), server.shutdown(Duration::ZERO)).await;
         std::process::exit(0);
     }
     let server = builder.start().await?;

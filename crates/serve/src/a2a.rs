@@ -52,7 +52,14 @@ impl Face {
         streams: OpenStreams,
         closing: CancellationToken,
     ) -> Arc<Self> {
-        Arc::new(Self { host, config, body_limit, tasks: Tasks::default(), streams, closing })
+        Arc::new(Self {
+            host,
+            config,
+            body_limit,
+            tasks: Tasks::default(),
+            streams,
+            closing,
+        })
     }
 
     fn always_tells_events(&self) -> bool {

@@ -82,7 +82,11 @@ pub(crate) struct ToolsEntry {
 
 impl Default for ToolsEntry {
     fn default() -> Self {
-        Self { plugin: "toolpost".to_owned(), priority: 0, exclusive: false }
+        Self {
+            plugin: "toolpost".to_owned(),
+            priority: 0,
+            exclusive: false,
+        }
     }
 }
 
@@ -104,10 +108,25 @@ pub(crate) struct Face {
 
 impl Face {
     /// `capabilities` come before the host's own tools where their priorities are equal.
-    pub(crate) fn new(host: Host, settings: Settings, capabilities: Vec<Arc<dyn Capability>>) -> Arc<Self> {
-        let ToolsEntry { plugin, priority, exclusive } = settings.tools.clone().unwrap_or_default();
-        let tools = Arc::new(Tools { plugin, priority, exclusive, is_entry: settings.tools.is_some() });
-        let away = host.away_for().min(settings.unattended.unwrap_or(Duration::MAX));
+    pub(crate) fn new(
+        host: Host,
+        settings: Settings,
+        capabilities: Vec<Arc<dyn Capability>>,
+    ) -> Arc<Self> {
+        let ToolsEntry {
+            plugin,
+            priority,
+            exclusive,
+        } = settings.tools.clone().unwrap_or_default();
+        let tools = Arc::new(Tools {
+            plugin,
+            priority,
+            exclusive,
+            is_entry: settings.tools.is_some(),
+        });
+        let away = host
+            .away_for()
+            .min(settings.unattended.unwrap_or(Duration::MAX));
         let epoch = Uuid::new_v4().simple().to_string().split_off(24);
         let registry = Registry::new(capabilities, tools, &settings.plugins);
         Arc::new(Self {
@@ -130,19 +149,30 @@ impl Face {
     /// Whether the answer is that of a plugin's tool.
     fn is_of_plugin(&self, answer: &Answer) -> bool {
         let tool = answer.result().tool_id.as_ref();
-        tool.is_some_and(|id| self.plugins().iter().any(|plugin| plugin.name == id.namespace()))
+        tool.is_some_and(|id| {
+            self.plugins()
+                .iter()
+                .any(|plugin| plugin.name == id.namespace())
+        })
     }
 
     /// Remembers the conversation of an agent that came in.
     fn know(&self, session: &SessionId, conversation: &Arc<Conversation>) {
-        let mut known = self.by_session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self
+            .by_session
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, conversation| conversation.strong_count() > 0);
         known.insert(session.clone(), Arc::downgrade(conversation));
     }
 
     /// The conversation of a session's agent, while there is one.
     fn conversation_of(&self, session: &SessionId) -> Option<Arc<Conversation>> {
-        self.by_session.lock().unwrap_or_else(PoisonError::into_inner).get(session)?.upgrade()
+        self.by_session
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(session)?
+            .upgrade()
     }
 
     /// Where the numbers of one more conversation begin.

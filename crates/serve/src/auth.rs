@@ -31,11 +31,20 @@ pub(crate) struct Admitted {
 /// Decides who a request comes from.
 pub(crate) enum Door {
     /// A network listener.
-    Network { tokens: Vec<KnownToken>, open: bool, hosts: Vec<String>, origins: Vec<String> },
+    Network {
+        tokens: Vec<KnownToken>,
+        open: bool,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+    },
     /// The unix socket in the data directory: the file's permissions are the check.
     Socket,
     /// Pipes or a link to whoever started or embeds the host, which is the check. A token may name somebody else.
-    Process { tokens: Vec<KnownToken>, token_required: bool, principal: Principal },
+    Process {
+        tokens: Vec<KnownToken>,
+        token_required: bool,
+        principal: Principal,
+    },
 }
 
 /// A token as kept: a hash, never the token.
@@ -48,15 +57,23 @@ impl KnownToken {
     /// What a session opened with this token remembers of it. A hash of the hash: it opens no door.
     fn mark(&self) -> String {
         let hash = Sha256::digest(self.hash);
-        hash.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+        hash.iter()
+            .take(8)
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     }
 
     pub(crate) fn of(token: &str, principal: Principal) -> Self {
-        Self { hash: Sha256::digest(token.as_bytes()).into(), principal }
+        Self {
+            hash: Sha256::digest(token.as_bytes()).into(),
+            principal,
+        }
     }
 
     fn admitted(&self) -> Admitted {
-        Admitted { principal: self.principal.clone(), credential: Some(self.mark()) }
+        Admitted {
+            principal: self.principal.clone(),
+            credential: Some(self.mark()),
+        }
     }
 
     pub(crate) fn configured(token: &TokenConfig) -> Self {
@@ -64,7 +81,10 @@ impl KnownToken {
             Role::Agent => Principal::agent(&token.name),
             Role::Operator => Principal::operator(&token.name),
         };
-        Self { hash: token.sha256, principal }
+        Self {
+            hash: token.sha256,
+            principal,
+        }
     }
 }
 
@@ -74,22 +94,32 @@ impl Door {
     pub(crate) fn of_stdio(configured: &[TokenConfig], token: Option<&str>) -> Self {
         let mut tokens: Vec<KnownToken> = configured.iter().map(KnownToken::configured).collect();
         tokens.extend(token.map(|token| KnownToken::of(token, Principal::agent("agent"))));
-        Self::Process { tokens, token_required: token.is_some(), principal: Principal::agent("stdio") }
+        Self::Process {
+            tokens,
+            token_required: token.is_some(),
+            principal: Principal::agent("stdio"),
+        }
     }
 
     /// Checks that the request means this server: a page of a stranger that talks to `localhost` through a
     /// rebound name, or a form posted across sites, stops here on every route.
     pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let Self::Network { hosts, origins, .. } = self else { return Ok(()) };
+        let Self::Network { hosts, origins, .. } = self else {
+            return Ok(());
+        };
         // Of two, this check and somebody behind it might each read another one.
-        if [header::HOST, header::ORIGIN].iter().any(|name| headers.get_all(name).iter().count() > 1) {
+        if [header::HOST, header::ORIGIN]
+            .iter()
+            .any(|name| headers.get_all(name).iter().count() > 1)
+        {
             return Err(Problem::bad_request(
                 "repeated_header",
                 "`Host` or `Origin` is there more than once",
             ));
         }
-        let host = text(headers, &header::HOST)
-            .ok_or_else(|| Problem::bad_request("missing_host", "the request has no `Host` header"))?;
+        let host = text(headers, &header::HOST).ok_or_else(|| {
+            Problem::bad_request("missing_host", "the request has no `Host` header")
+        })?;
         if !is_own_host(host, hosts) {
             return Err(Problem::forbidden(
                 "host_not_allowed",
@@ -97,9 +127,14 @@ impl Door {
             )
             .hint("add it to `http.allowed_hosts`"));
         }
-        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+        let Some(origin) = headers.get(header::ORIGIN) else {
+            return Ok(());
+        };
         let origin = origin.to_str().unwrap_or_default();
-        let same = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host);
+        let same = origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"))
+            == Some(host);
         if same || origins.iter().any(|allowed| allowed == origin) {
             return Ok(());
         }
@@ -132,8 +167,9 @@ impl Door {
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, token)| token.trim());
         let Some(given) = given else {
-            return Err(Problem::unauthorized("a token is required")
-                .hint("send `Authorization: Bearer TOKEN`; `toolpost serve` says where the token is"));
+            return Err(Problem::unauthorized("a token is required").hint(
+                "send `Authorization: Bearer TOKEN`; `toolpost serve` says where the token is",
+            ));
         };
         let known = self.known(given).map(|token| token.principal.clone());
         known.ok_or_else(|| Problem::unauthorized("the token is not known here"))
@@ -141,14 +177,21 @@ impl Door {
 
     /// Who an agent is that shows a token in its own protocol, or none.
     pub(crate) fn admits(&self, token: &str) -> Option<Admitted> {
-        let unmarked = |principal| Some(Admitted { principal, credential: None });
+        let unmarked = |principal| {
+            Some(Admitted {
+                principal,
+                credential: None,
+            })
+        };
         match self {
             Self::Network { open: true, .. } => unmarked(Principal::agent("anonymous")),
             Self::Network { .. } => self.known(token).map(KnownToken::admitted),
             Self::Socket => unmarked(Principal::agent("local")),
-            Self::Process { principal, token_required: false, .. } if token.is_empty() => {
-                unmarked(principal.clone())
-            }
+            Self::Process {
+                principal,
+                token_required: false,
+                ..
+            } if token.is_empty() => unmarked(principal.clone()),
             Self::Process { .. } => self.known(token).map(KnownToken::admitted),
         }
     }
@@ -157,16 +200,18 @@ impl Door {
     pub(crate) fn still_admits(&self, principal: &Principal, credential: Option<&str>) -> bool {
         match self {
             Self::Network { open: true, .. } => *principal == Principal::agent("anonymous"),
-            Self::Network { tokens, .. } => tokens
-                .iter()
-                .any(|token| token.principal == *principal && credential == Some(token.mark().as_str())),
+            Self::Network { tokens, .. } => tokens.iter().any(|token| {
+                token.principal == *principal && credential == Some(token.mark().as_str())
+            }),
             Self::Socket => *principal == Principal::agent("local"),
             Self::Process { .. } => false,
         }
     }
 
     fn known(&self, token: &str) -> Option<&KnownToken> {
-        let (Self::Network { tokens, .. } | Self::Process { tokens, .. }) = self else { return None };
+        let (Self::Network { tokens, .. } | Self::Process { tokens, .. }) = self else {
+            return None;
+        };
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         // Every token is compared, and in constant time, so that time tells nothing.
         let mut found = None;
@@ -191,7 +236,9 @@ fn is_own_host(host: &str, allowed: &[String]) -> bool {
     };
     name.eq_ignore_ascii_case("localhost")
         || name.parse::<IpAddr>().is_ok()
-        || allowed.iter().any(|known| known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(name))
+        || allowed
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -201,12 +248,23 @@ mod tests {
     #[test]
     fn only_addresses_localhost_and_configured_names_are_own() {
         let allowed = ["tools.example".to_owned()];
-        for host in
-            ["localhost", "localhost:8765", "127.0.0.1:1", "[::1]:8765", "10.0.0.2", "tools.example:99"]
-        {
+        for host in [
+            "localhost",
+            "localhost:8765",
+            "127.0.0.1:1",
+            "[::1]:8765",
+            "10.0.0.2",
+            "tools.example:99",
+        ] {
             assert!(is_own_host(host, &allowed), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example:8765", "127.0.0.1.nip.io", "", "[::1"] {
+        for host in [
+            "evil.example",
+            "localhost.evil.example:8765",
+            "127.0.0.1.nip.io",
+            "",
+            "[::1",
+        ] {
             assert!(!is_own_host(host, &allowed), "{host}");
         }
     }

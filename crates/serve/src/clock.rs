@@ -1,5 +1,8 @@
 //! The wall clock. The only module of this crate that reads it.
-#![expect(clippy::disallowed_methods, reason = "the one module that reads the clock")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one module that reads the clock"
+)]
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,7 +10,9 @@ use jiff::Timestamp;
 
 /// Seconds since 1970.
 pub(crate) fn unix_seconds() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |time| time.as_secs_f64())
 }
 
 /// The moment.

@@ -18,19 +18,19 @@ use std::{
 };
 
 use toolpost_config::{
-    ApprovalsConfig, HostConfig, JournalRetention, NativeReplacement, NativeToolsChoice, SourceConfig,
-    TokenConfig, ToolIndex,
+    ApprovalsConfig, HostConfig, JournalRetention, NativeReplacement, NativeToolsChoice,
+    SourceConfig, TokenConfig, ToolIndex,
 };
 use toolpost_core::{
     Approvals, BlobStore, Cassette, Hook, Host, HostBuilder, HostError, KnownSecrets, Limits,
-    OperatorSettings, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits, SourceSettings,
-    SourceTrust, ToolSettings, Witness,
+    OperatorSettings, ReplayOptions, Retention, RuleProblem, RuleStore, SchedulerLimits,
+    SourceSettings, SourceTrust, ToolSettings, Witness,
 };
 use toolpost_model::{Declaration, PrincipalName, Source, ToolPattern};
 use toolpost_sources::{PythonModules, RustModules};
 use toolpost_store::{
-    AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions, OpenError,
-    RulesFile, SqliteJournal, TokenError, load_token,
+    AuditLogError, BlobOptions, BlobsError, DataDir, DataDirError, DiskBlobs, JournalOptions,
+    OpenError, RulesFile, SqliteJournal, TokenError, load_token,
 };
 
 pub use authorities::AuthoritiesError;
@@ -160,12 +160,14 @@ pub enum Asked {
 impl HostParts {
     /// Adds a source.
     pub fn source(&mut self, source: impl Source) {
-        self.sources.push(Box::new(|builder| builder.source(source)));
+        self.sources
+            .push(Box::new(|builder| builder.source(source)));
     }
 
     /// Adds a set of modules in Rust: tools, hooks, and what they hear of calls.
     pub fn rust_modules(&mut self, modules: RustModules) {
-        self.sources.push(Box::new(move |builder| modules.join(builder)));
+        self.sources
+            .push(Box::new(move |builder| modules.join(builder)));
     }
 
     /// Adds a hook. It is asked before those of the configuration.
@@ -177,7 +179,8 @@ impl HostParts {
 impl HostParts {
     /// Adds somebody who hears of every call.
     pub(crate) fn witness(&mut self, witness: Arc<impl Witness>) {
-        self.sources.push(Box::new(|builder| builder.witness(witness)));
+        self.sources
+            .push(Box::new(|builder| builder.witness(witness)));
     }
 }
 
@@ -192,20 +195,29 @@ pub struct OpenedHost {
 /// Whether the record lies where no tool can write or read.
 pub fn check_places(config: &HostConfig) -> Result<(), StartError> {
     let within = |path: &Path| {
-        let mut roots = config.workspace.iter().chain(config.roots.iter().map(|root| &root.path));
+        let mut roots = config
+            .workspace
+            .iter()
+            .chain(config.roots.iter().map(|root| &root.path));
         roots.find(|root| is_beneath(path, root)).cloned()
     };
     if let Some(data) = &config.data_dir
         && let Some(workspace) = within(data)
     {
-        return Err(StartError::DataInWorkspace { data: data.clone(), workspace });
+        return Err(StartError::DataInWorkspace {
+            data: data.clone(),
+            workspace,
+        });
     }
     // Without modules and servers nothing is kept there.
     let used = !config.modules.is_empty() || !config.mcp.servers.is_empty();
     if let Some(cache) = config.cache_dir.as_ref().filter(|_| used)
         && let Some(workspace) = within(cache)
     {
-        return Err(StartError::CacheInWorkspace { cache: cache.clone(), workspace });
+        return Err(StartError::CacheInWorkspace {
+            cache: cache.clone(),
+            workspace,
+        });
     }
     Ok(())
 }
@@ -220,7 +232,11 @@ pub(crate) fn open_data_dir(config: &HostConfig) -> Result<Option<DataDir>, Star
 fn is_beneath(path: &Path, root: &Path) -> bool {
     // A relative path that does not exist yet has no part that does.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let real = |path: &Path| absolute(path).ancestors().find_map(|part| part.canonicalize().ok());
+    let real = |path: &Path| {
+        absolute(path)
+            .ancestors()
+            .find_map(|part| part.canonicalize().ok())
+    };
     match (real(path), real(root)) {
         (Some(path), Some(root)) => path.starts_with(root),
         _ => path.starts_with(root),
@@ -252,11 +268,15 @@ pub(crate) async fn host_on(
         parts.secrets.push(("host_token".to_owned(), token));
     }
     for (name, value) in &parts.native.credentials {
-        parts.secrets.push((format!("credential_{name}"), value.reveal().to_owned()));
+        parts
+            .secrets
+            .push((format!("credential_{name}"), value.reveal().to_owned()));
     }
     let grants = native::grants(&config.network.credentials, &parts.native.credentials);
     let of_environment = parts.native.secrets.drain(..);
-    parts.secrets.extend(of_environment.map(|(kind, value)| (kind, value.reveal().to_owned())));
+    parts
+        .secrets
+        .extend(of_environment.map(|(kind, value)| (kind, value.reveal().to_owned())));
     let servers = mcp::servers(config, &parts.native.mcp)?;
     parts.secrets.extend(servers.secrets.iter().cloned());
     let mut builder = Host::builder()
@@ -267,10 +287,15 @@ pub(crate) async fn host_on(
         .tenants(tenants(&config.tokens))
         .credentials(grants)
         .redactor(KnownSecrets::new(
-            parts.secrets.iter().map(|(kind, value)| (kind.as_str(), value.as_str())),
+            parts
+                .secrets
+                .iter()
+                .map(|(kind, value)| (kind.as_str(), value.as_str())),
         ));
     if parts.asked == Asked::Operators {
-        let ApprovalsConfig { timeout, grant_for, .. } = config.approvals;
+        let ApprovalsConfig {
+            timeout, grant_for, ..
+        } = config.approvals;
         builder = builder.approvals(Approvals::Ask { timeout, grant_for });
     }
     if let Some(rules) = parts.rules {
@@ -279,8 +304,13 @@ pub(crate) async fn host_on(
         builder = builder.rule_store(Arc::new(RulesFile::new(data_dir)));
     }
     if let Some(data_dir) = data_dir {
-        let options = JournalOptions { max_bytes: config.limits.journal };
-        builder = builder.journal(Arc::new(SqliteJournal::open(&data_dir.journal_path(), options)?));
+        let options = JournalOptions {
+            max_bytes: config.limits.journal,
+        };
+        builder = builder.journal(Arc::new(SqliteJournal::open(
+            &data_dir.journal_path(),
+            options,
+        )?));
         builder = builder.blobs(Arc::new(blobs(config, data_dir)?));
         let JournalRetention { age, size } = config.retention.journal;
         builder = builder.retention(Retention { age, size });
@@ -288,7 +318,10 @@ pub(crate) async fn host_on(
         builder = builder.blobs(blobs);
     }
     if let Some((cassette, options)) = parts.replay {
-        return Ok(ComposedHost { host: builder.replay(cassette, options).build().await?, python: None });
+        return Ok(ComposedHost {
+            host: builder.replay(cassette, options).build().await?,
+            python: None,
+        });
     }
     // An embedder's own tools come first: of two that want one name, theirs keeps it.
     for add in parts.sources {
@@ -297,17 +330,34 @@ pub(crate) async fn host_on(
     let program = parts.native.program.as_deref();
     builder = builder.hooks(hooks::hooks(config, data_dir, program)?);
     let credentials = &parts.native.credentials;
-    builder = builder.authorities(authorities::authorities(config, data_dir, program, credentials)?);
+    builder = builder.authorities(authorities::authorities(
+        config,
+        data_dir,
+        program,
+        credentials,
+    )?);
     // Before anything is started: modules, MCP servers and tools alike may not change a program that decides about calls.
-    let deciding = hooks::files(config).into_iter().chain(authorities::files(config));
-    parts.native.own_files.extend(deciding.chain(mcp::files(config)));
+    let deciding = hooks::files(config)
+        .into_iter()
+        .chain(authorities::files(config));
+    parts
+        .native
+        .own_files
+        .extend(deciding.chain(mcp::files(config)));
     let handover = (parts.native.own_files.clone(), parts.modules);
     let modules = modules::modules(config, data_dir, program, handover).await?;
     let python = modules.python;
     builder = builder.sources(modules.sources).hooks(modules.hooks);
-    builder = modules.witnesses.into_iter().fold(builder, HostBuilder::witness);
+    builder = modules
+        .witnesses
+        .into_iter()
+        .fold(builder, HostBuilder::witness);
     builder = builder.sources(mcp::sources(config, data_dir, &parts.native, servers)?);
-    if let Some(workspace) = config.workspace.as_ref().filter(|_| serves_native_tools(config)) {
+    if let Some(workspace) = config
+        .workspace
+        .as_ref()
+        .filter(|_| serves_native_tools(config))
+    {
         builder = builder.source(native::tools(config, workspace, data_dir, parts.native)?);
     }
     let host = builder.build().await?;
@@ -321,7 +371,10 @@ pub(crate) async fn host_on(
 /// Whether the host's own tools are served: an A2E host file may name others instead.
 fn serves_native_tools(config: &HostConfig) -> bool {
     let hidden_by = |priority: i64| {
-        let mut plugins = config.plugins.iter().filter(|plugin| plugin.capability == TOOLS_CAPABILITY);
+        let mut plugins = config
+            .plugins
+            .iter()
+            .filter(|plugin| plugin.capability == TOOLS_CAPABILITY);
         plugins.any(|plugin| plugin.exclusive && plugin.priority > priority)
     };
     match config.native_tools {
@@ -346,7 +399,9 @@ fn blobs(config: &HostConfig, data_dir: &DataDir) -> Result<DiskBlobs, BlobsErro
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(CLEARED_EVERY).await;
-            let Some(blobs) = watched.upgrade() else { return };
+            let Some(blobs) = watched.upgrade() else {
+                return;
+            };
             if let Err(error) = blobs.clear_away().await {
                 tracing::warn!(%error, "kept results that are too old cannot be removed");
             }
@@ -357,8 +412,12 @@ fn blobs(config: &HostConfig, data_dir: &DataDir) -> Result<DiskBlobs, BlobsErro
 
 /// The tenants of the callers whose tokens name one.
 fn tenants(tokens: &[TokenConfig]) -> HashMap<PrincipalName, String> {
-    let named = tokens.iter().filter_map(|token| Some((token, token.tenant.clone()?)));
-    named.map(|(token, tenant)| (PrincipalName::new(token.name.as_str()), tenant)).collect()
+    let named = tokens
+        .iter()
+        .filter_map(|token| Some((token, token.tenant.clone()?)));
+    named
+        .map(|(token, tenant)| (PrincipalName::new(token.name.as_str()), tenant))
+        .collect()
 }
 
 fn limits(config: &HostConfig) -> Limits {
@@ -394,15 +453,28 @@ pub(crate) struct Configured {
 
 impl Configured {
     pub(crate) fn of(config: &HostConfig) -> Self {
-        let tables = [&config.tools, &config.policy_tools, &config.restricted_tools];
+        let tables = [
+            &config.tools,
+            &config.policy_tools,
+            &config.restricted_tools,
+        ];
         let names: BTreeSet<&String> = tables.into_iter().flat_map(|table| table.keys()).collect();
         let trusted = config.tools.iter().chain(&config.policy_tools);
-        let loosening: BTreeSet<&String> =
-            trusted.filter(|(_, settings)| settings.loosens()).map(|(name, _)| name).collect();
-        let code = config.code.tools.iter().map(|pattern| ("code.tools".to_owned(), pattern.clone()));
+        let loosening: BTreeSet<&String> = trusted
+            .filter(|(_, settings)| settings.loosens())
+            .map(|(name, _)| name)
+            .collect();
+        let code = config
+            .code
+            .tools
+            .iter()
+            .map(|pattern| ("code.tools".to_owned(), pattern.clone()));
         let credentials = config.network.credentials.iter().flat_map(|credential| {
             let key = format!("network.credentials.{}.tools", credential.name);
-            credential.tools.iter().map(move |pattern| (key.clone(), pattern.clone()))
+            credential
+                .tools
+                .iter()
+                .map(move |pattern| (key.clone(), pattern.clone()))
         });
         Self {
             index: config.tool_index(),
@@ -464,7 +536,9 @@ impl OperatorSettings for Configured {
     }
 
     fn source(&self, name: &str) -> SourceSettings {
-        let Some(set) = self.sources.get(name) else { return SourceSettings::default() };
+        let Some(set) = self.sources.get(name) else {
+            return SourceSettings::default();
+        };
         SourceSettings {
             trust: set.trust.map(|trust| match trust {
                 toolpost_config::SourceTrust::None => SourceTrust::None,

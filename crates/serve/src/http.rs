@@ -97,19 +97,28 @@ fn router(shared: Shared) -> Router {
         .route("/invocations/{id}/cancel", post(invocations::cancel))
         .route("/artifacts/{id}", get(artifacts::serve))
         .route("/approvals", get(approvals::list))
-        .route("/approvals/{id}", get(approvals::show).post(approvals::answer))
+        .route(
+            "/approvals/{id}",
+            get(approvals::show).post(approvals::answer),
+        )
         .route("/rules", get(rules::list))
         .route("/rules/{id}", delete(rules::forget))
         .route("/sources", get(sources::list))
         .route("/sources/{name}/accept", post(sources::accept))
         .route("/sessions", post(sessions::open))
-        .route("/sessions/{id}", get(sessions::show).delete(sessions::close))
+        .route(
+            "/sessions/{id}",
+            get(sessions::show).delete(sessions::close),
+        )
         .route("/sessions/{id}/events", get(events::follow))
         .route("/events", get(events::follow_all))
         .route("/openapi.json", get(openapi::serve))
         .fallback(|| async { Problem::not_found("no_such_route", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
-        .layer(map_response_with_state(shared.clone(), problem::without_secrets))
+        .layer(map_response_with_state(
+            shared.clone(),
+            problem::without_secrets,
+        ))
         .with_state(shared)
         .merge(live::routes())
         .merge(a2e)
@@ -141,8 +150,9 @@ async fn session_of(
     match headers.get(SESSION_HEADER) {
         None => Ok(host.default_session(principal)),
         Some(id) => {
-            let id =
-                id.to_str().map_err(|_| Problem::bad_request("bad_session", "the session id is not text"))?;
+            let id = id
+                .to_str()
+                .map_err(|_| Problem::bad_request("bad_session", "the session id is not text"))?;
             Ok(host.session(&SessionId::new(id), principal).await?)
         }
     }
@@ -154,9 +164,10 @@ pub(crate) async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem
         Err(_) => Err(Problem::too_slow()),
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large()),
-        Ok(Err(error)) => {
-            Err(Problem::bad_request("bad_body", format!("the body stopped in the middle: {error}")))
-        }
+        Ok(Err(error)) => Err(Problem::bad_request(
+            "bad_body",
+            format!("the body stopped in the middle: {error}"),
+        )),
     }
 }
 
@@ -205,13 +216,21 @@ async fn host(
 }
 
 fn accepts_events(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.split(',').any(|part| part.trim().starts_with("text/event-stream"))
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    accept
+        .split(',')
+        .any(|part| part.trim().starts_with("text/event-stream"))
 }
 
 fn operators_only(principal: &Principal) -> Result<(), Problem> {
     match principal.role {
         Role::Operator => Ok(()),
-        Role::Agent => Err(Problem::forbidden("operators_only", "this is for operators")),
+        Role::Agent => Err(Problem::forbidden(
+            "operators_only",
+            "this is for operators",
+        )),
     }
 }

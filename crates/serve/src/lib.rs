@@ -22,9 +22,9 @@ mod trace_headers;
 
 pub use auth::Access;
 pub use compose::{
-    Asked, AuthoritiesError, HooksError, HostParts, LoadedModules, McpHandover, ModuleProgress, ModulesError,
-    ModulesHandover, NativeError, NativeHandover, OpenedHost, RequiredServerError, StartError, check_places,
-    load_modules, module_supply, open_host,
+    Asked, AuthoritiesError, HooksError, HostParts, LoadedModules, McpHandover, ModuleProgress,
+    ModulesError, ModulesHandover, NativeError, NativeHandover, OpenedHost, RequiredServerError,
+    StartError, check_places, load_modules, module_supply, open_host,
 };
 pub use http::{formats::UnknownFormat, openapi::document as openapi_document, tools::list_tools};
 pub use join::{HostConnection, JoinError, JoinTicket, RelayEnd, StdioFace, StdioRelay, join_host};

@@ -26,12 +26,19 @@ pub(crate) enum Listener {
 }
 
 /// Serves until `closing`, then lets open requests finish for `grace`.
-pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationToken, grace: Duration) {
+pub(crate) async fn serve(
+    listener: Listener,
+    gate: Gate,
+    closing: CancellationToken,
+    grace: Duration,
+) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let connections = TaskTracker::new();
     loop {
         // A full house must hear of the end too: its guests may sit there saying nothing.
-        let place = closing.run_until_cancelled(Arc::clone(&room).acquire_owned()).await;
+        let place = closing
+            .run_until_cancelled(Arc::clone(&room).acquire_owned())
+            .await;
         let Some(Ok(place)) = place else { break };
         let accepted = tokio::select! {
             () = closing.cancelled() => break,
@@ -67,7 +74,10 @@ pub(crate) async fn serve(listener: Listener, gate: Gate, closing: CancellationT
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(grace, connections.wait()).await.is_err() {
+    if tokio::time::timeout(grace, connections.wait())
+        .await
+        .is_err()
+    {
         tracing::warn!("some connections were still open at the end of the grace period");
     }
 }
@@ -78,12 +88,26 @@ async fn accept(listener: &Listener) -> std::io::Result<(Box<dyn Stream>, Connec
         Listener::Tcp(tcp) => {
             let (stream, peer) = tcp.accept().await?;
             stream.set_nodelay(true)?;
-            Ok((Box::new(stream), ConnectionOrigin { address: Some(peer.ip()), peer: None }))
+            Ok((
+                Box::new(stream),
+                ConnectionOrigin {
+                    address: Some(peer.ip()),
+                    peer: None,
+                },
+            ))
         }
         Listener::Unix(unix) => {
             let (stream, _) = unix.accept().await?;
-            let peer = SocketPeer { user: stream.peer_cred()?.uid() };
-            Ok((Box::new(stream), ConnectionOrigin { address: None, peer: Some(peer) }))
+            let peer = SocketPeer {
+                user: stream.peer_cred()?.uid(),
+            };
+            Ok((
+                Box::new(stream),
+                ConnectionOrigin {
+                    address: None,
+                    peer: Some(peer),
+                },
+            ))
         }
     }
 }

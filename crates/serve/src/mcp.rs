@@ -154,7 +154,9 @@ async fn answer(peer: Peer, asked: Asked, outlet: Outlet) -> Outcome {
 }
 
 fn set_level(peer: &Peer, asked: &Asked) -> Outcome {
-    let level = asked.level.ok_or_else(|| Fault::invalid_params("`level` is missing"))?;
+    let level = asked
+        .level
+        .ok_or_else(|| Fault::invalid_params("`level` is missing"))?;
     if let Some(stay) = &peer.stay {
         stay.set_level(level);
     }
@@ -214,20 +216,28 @@ fn welcome(peer: &Peer) -> Reply {
 /// What every result of the stateless era says, as the last fields of an object; with the time it stays fresh where it
 /// may be kept. What is seen depends on who asks, so nobody may keep it for others.
 fn fields(fresh_for_ms: Option<u64>) -> String {
-    let kept = fresh_for_ms.map(|ms| format!(r#""ttlMs":{ms},"cacheScope":"private","#)).unwrap_or_default();
+    let kept = fresh_for_ms
+        .map(|ms| format!(r#""ttlMs":{ms},"cacheScope":"private","#))
+        .unwrap_or_default();
     let meta = json!({ result::SERVER_INFO: result::THIS_SERVER });
     format!(r#""resultType":"complete",{kept}"_meta":{meta}"#)
 }
 
 /// A result that is complete, in the form of the client's era.
 fn complete(mut told: Value, peer: &Peer) -> Value {
-    let Some(object) = told.as_object_mut() else { return told };
+    let Some(object) = told.as_object_mut() else {
+        return told;
+    };
     if !peer.is_modern() {
-        ["resultType", "ttlMs", "cacheScope"].iter().for_each(|key| drop(object.remove(*key)));
+        ["resultType", "ttlMs", "cacheScope"]
+            .iter()
+            .for_each(|key| drop(object.remove(*key)));
         return told;
     }
     object.insert("resultType".to_owned(), json!("complete"));
-    let meta = object.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    let meta = object
+        .entry("_meta")
+        .or_insert_with(|| Value::Object(Map::new()));
     if let Some(meta) = meta.as_object_mut() {
         meta.insert(result::SERVER_INFO.to_owned(), json!(result::THIS_SERVER));
     }

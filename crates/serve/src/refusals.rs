@@ -52,7 +52,12 @@ pub(crate) enum TurnedAway {
 }
 
 impl TurnedAway {
-    const ALL: [Self; 4] = [Self::MissingToken, Self::WrongToken, Self::ForeignOrigin, Self::UnknownSession];
+    const ALL: [Self; 4] = [
+        Self::MissingToken,
+        Self::WrongToken,
+        Self::ForeignOrigin,
+        Self::UnknownSession,
+    ];
 
     fn as_str(self) -> &'static str {
         match self {
@@ -156,17 +161,26 @@ impl RefusedRequests {
         if let Some(count) = self.counts.get(why as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let Some(address) = address else { return RefusalDelay(None) };
-        let delay = self.table().note(RemoteNetwork::of(address), why, Instant::now());
-        let place = delay.and_then(|delay| Some((delay, Arc::clone(&self.slowed).try_acquire_owned().ok()?)));
+        let Some(address) = address else {
+            return RefusalDelay(None);
+        };
+        let delay = self
+            .table()
+            .note(RemoteNetwork::of(address), why, Instant::now());
+        let place = delay
+            .and_then(|delay| Some((delay, Arc::clone(&self.slowed).try_acquire_owned().ok()?)));
         RefusalDelay(place)
     }
 
     /// The counts, for operators.
     pub(crate) fn counts(&self) -> Value {
         let counted = TurnedAway::ALL.iter().zip(&self.counts);
-        let counts =
-            counted.map(|(why, count)| (why.as_str().to_owned(), count.load(Ordering::Relaxed).into()));
+        let counts = counted.map(|(why, count)| {
+            (
+                why.as_str().to_owned(),
+                count.load(Ordering::Relaxed).into(),
+            )
+        });
         Value::Object(counts.collect::<Map<_, _>>())
     }
 
@@ -178,8 +192,13 @@ impl RefusedRequests {
 
 impl RefusalTable {
     fn note(&mut self, network: RemoteNetwork, why: TurnedAway, now: Instant) -> Option<Duration> {
-        let has_room = self.by_network.len() < MOST_ADDRESSES || self.by_network.contains_key(&network);
-        let network = if has_room { network } else { RemoteNetwork::Others };
+        let has_room =
+            self.by_network.len() < MOST_ADDRESSES || self.by_network.contains_key(&network);
+        let network = if has_room {
+            network
+        } else {
+            RemoteNetwork::Others
+        };
         let refusals = self.by_network.entry(network).or_insert(Refusals {
             streak: 0,
             last: now,
@@ -215,15 +234,20 @@ impl RefusalTable {
             }
         }
         if unwritten > 0 {
-            tracing::warn!(count = unwritten, "requests from many more addresses were refused");
+            tracing::warn!(
+                count = unwritten,
+                "requests from many more addresses were refused"
+            );
         }
-        self.by_network.retain(|_, refusals| now.duration_since(refusals.last) < FORGIVEN_AFTER);
+        self.by_network
+            .retain(|_, refusals| now.duration_since(refusals.last) < FORGIVEN_AFTER);
     }
 }
 
 impl Refusals {
     fn is_due(&self, now: Instant) -> bool {
-        self.told.is_none_or(|told| now.duration_since(told) >= LOG_EVERY)
+        self.told
+            .is_none_or(|told| now.duration_since(told) >= LOG_EVERY)
     }
 
     fn tell(&mut self, network: &RemoteNetwork, now: Instant) {
@@ -236,7 +260,11 @@ impl Refusals {
 /// How long the answer waits to so many refusals in a row.
 fn delay_after(streak: u32) -> Option<Duration> {
     let over = streak.checked_sub(AT_ONCE + 1)?;
-    Some(FIRST_DELAY.saturating_mul(2_u32.saturating_pow(over)).min(LONGEST_DELAY))
+    Some(
+        FIRST_DELAY
+            .saturating_mul(2_u32.saturating_pow(over))
+            .min(LONGEST_DELAY),
+    )
 }
 
 /// Writes the last counts of addresses that went silent. Ends with the server.
@@ -245,7 +273,9 @@ pub(crate) async fn look_after(refused: Weak<RefusedRequests>) {
     minutes.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         minutes.tick().await;
-        let Some(refused) = refused.upgrade() else { return };
+        let Some(refused) = refused.upgrade() else {
+            return;
+        };
         refused.look_after();
     }
 }
@@ -277,8 +307,9 @@ mod tests {
     #[test]
     fn delays_grow_and_are_bounded() {
         assert!((0..=16).all(|streak| delay_after(streak).is_none()));
-        let delays: Vec<_> =
-            (17..=23).map(|streak| delay_after(streak).map_or(0, |d| d.as_millis())).collect();
+        let delays: Vec<_> = (17..=23)
+            .map(|streak| delay_after(streak).map_or(0, |d| d.as_millis()))
+            .collect();
         assert_eq!(delays, [25, 50, 100, 200, 400, 500, 500]);
         assert_eq!(delay_after(u32::MAX), Some(LONGEST_DELAY));
     }
@@ -290,14 +321,25 @@ mod tests {
             let network = RemoteNetwork::of(IpAddr::V4(number.into()));
             table.note(network, TurnedAway::WrongToken, now);
         }
-        assert_eq!(table.by_network.len(), MOST_ADDRESSES + 1, "the rest is counted together");
+        assert_eq!(
+            table.by_network.len(),
+            MOST_ADDRESSES + 1,
+            "the rest is counted together"
+        );
         let known = RemoteNetwork::of(IpAddr::V4(1.into()));
         for _ in 0..24 {
             table.note(known, TurnedAway::WrongToken, now);
         }
-        assert_eq!(table.note(known, TurnedAway::WrongToken, now), Some(LONGEST_DELAY));
+        assert_eq!(
+            table.note(known, TurnedAway::WrongToken, now),
+            Some(LONGEST_DELAY)
+        );
         let later = now + FORGIVEN_AFTER;
-        assert_eq!(table.note(known, TurnedAway::WrongToken, later), None, "it begins anew");
+        assert_eq!(
+            table.note(known, TurnedAway::WrongToken, later),
+            None,
+            "it begins anew"
+        );
         table.look_after(later);
         assert_eq!(table.by_network.len(), 1);
     }
@@ -315,9 +357,13 @@ mod tests {
     async fn no_more_than_a_number_are_slowed_at_a_time() {
         let refused = RefusedRequests::new();
         let address = Some(IpAddr::from([10, 0, 0, 1]));
-        let delays: Vec<_> =
-            (0..2 * MOST_SLOWED).map(|_| refused.note(address, TurnedAway::WrongToken)).collect();
-        assert_eq!(delays.iter().filter(|delay| !delay.is_none()).count(), MOST_SLOWED);
+        let delays: Vec<_> = (0..2 * MOST_SLOWED)
+            .map(|_| refused.note(address, TurnedAway::WrongToken))
+            .collect();
+        assert_eq!(
+            delays.iter().filter(|delay| !delay.is_none()).count(),
+            MOST_SLOWED
+        );
         drop(delays);
         let delay = refused.note(address, TurnedAway::WrongToken);
         assert!(!delay.is_none(), "the places come back");

@@ -41,7 +41,14 @@ pub(crate) struct Told {
 
 impl Loaded {
     pub(crate) fn of(config: HostConfig) -> Self {
-        Self { state: Mutex::new(State { config, reloads: 0, after_restart: Vec::new(), problem: None }) }
+        Self {
+            state: Mutex::new(State {
+                config,
+                reloads: 0,
+                after_restart: Vec::new(),
+                problem: None,
+            }),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -82,7 +89,11 @@ impl Server {
         };
         let rules = (now.mode, &now.rules, &now.notes) != (next.mode, &next.rules, &next.notes);
         let tables = |config: &HostConfig| {
-            (config.tools.clone(), config.policy_tools.clone(), config.restricted_tools.clone())
+            (
+                config.tools.clone(),
+                config.policy_tools.clone(),
+                config.restricted_tools.clone(),
+            )
         };
         let tools = tables(&now) != tables(&next);
         let sources = now.sources != next.sources;
@@ -95,13 +106,19 @@ impl Server {
             self.host().replace_settings(Configured::of(&next)).await;
         }
         let changed = [("rules", rules), ("tools", tools), ("sources", sources)];
-        let changed = changed.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect();
+        let changed = changed
+            .into_iter()
+            .filter_map(|(name, changed)| changed.then_some(name))
+            .collect();
         let mut state = self.loaded().state();
         state.config = next;
         state.reloads += 1;
         state.problem = None;
         state.after_restart.clone_from(&after_restart);
-        Ok(Reloaded { changed, after_restart })
+        Ok(Reloaded {
+            changed,
+            after_restart,
+        })
     }
 
     /// Notes that the configuration changed and cannot be taken up. What was in force stays; operators are told.
@@ -172,10 +189,19 @@ fn fixed(now: &HostConfig, next: &HostConfig) -> Vec<&'static str> {
         ("discovery", *discovery != next.discovery),
         ("a2e", *a2e != next.a2e),
         ("a2a", *a2a != next.a2a),
-        ("modules", (modules, missing_bundles) != (&next.modules, &next.missing_bundles)),
-        ("plugins", (plugins, native_tools) != (&next.plugins, &next.native_tools)),
+        (
+            "modules",
+            (modules, missing_bundles) != (&next.modules, &next.missing_bundles),
+        ),
+        (
+            "plugins",
+            (plugins, native_tools) != (&next.plugins, &next.native_tools),
+        ),
         ("amplifier", *amplifier != next.amplifier),
         ("mcp", *mcp != next.mcp),
     ];
-    sections.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+    sections
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect()
 }

@@ -18,14 +18,17 @@ use toolpost_config::{AuditConfig, HostConfig, NativeToolsChoice, TokenConfig};
 use toolpost_core::{Cassette, Hook, Host, ReplayOptions};
 use toolpost_model::{Principal, Role, Source, Tool, ToolSet};
 use toolpost_sources::{LoadedPlugin, PythonModules, RustModules};
-use toolpost_store::{AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token};
+use toolpost_store::{
+    AuditLog, AuditRotation, AuditWriter, DataDir, load_or_create_token, new_token,
+};
 
 use crate::{
     a2a,
     a2e::{self, Capability, ToolsEntry},
     auth::{Access, Door, KnownToken},
     compose::{
-        Asked, ComposedHost, HostParts, ModulesHandover, NativeHandover, StartError, host_on, open_data_dir,
+        Asked, ComposedHost, HostParts, ModulesHandover, NativeHandover, StartError, host_on,
+        open_data_dir,
     },
     feed,
     http::{About, Gate, RequestLimits, Shared},
@@ -119,8 +122,17 @@ impl ServerBuilder {
     /// How the built-in tools stand among the A2E capabilities: under which name, asked how early, and whether
     /// nobody else is asked.
     #[must_use]
-    pub fn tools_capability(mut self, plugin: impl Into<String>, priority: i32, exclusive: bool) -> Self {
-        self.tools = ToolsEntry { plugin: plugin.into(), priority, exclusive };
+    pub fn tools_capability(
+        mut self,
+        plugin: impl Into<String>,
+        priority: i32,
+        exclusive: bool,
+    ) -> Self {
+        self.tools = ToolsEntry {
+            plugin: plugin.into(),
+            priority,
+            exclusive,
+        };
         self
     }
 
@@ -159,12 +171,17 @@ impl ServerBuilder {
             (Access::KeptToken, None) => Some(new_token()?),
         };
         if let Some(token) = &token {
-            self.parts.secrets.push(("host_token".to_owned(), token.clone()));
+            self.parts
+                .secrets
+                .push(("host_token".to_owned(), token.clone()));
         }
         // Before the host: a server that cannot listen must not end the calls of the last one.
-        let tcp =
-            TcpListener::bind(listen).await.map_err(|source| cannot_listen(&listen.to_string(), source))?;
-        let address = tcp.local_addr().map_err(|source| cannot_listen(&listen.to_string(), source))?;
+        let tcp = TcpListener::bind(listen)
+            .await
+            .map_err(|source| cannot_listen(&listen.to_string(), source))?;
+        let address = tcp
+            .local_addr()
+            .map_err(|source| cannot_listen(&listen.to_string(), source))?;
         let door = self.network_door(token.as_deref());
         let mut server = self.open(data_dir, Some(address)).await?;
         server.token = token;
@@ -181,7 +198,9 @@ impl ServerBuilder {
         let data_dir = open_data_dir(&self.config)?.map(Arc::new);
         let token = self.stdio_token();
         if let Some(token) = &token {
-            self.parts.secrets.push(("host_token".to_owned(), token.clone()));
+            self.parts
+                .secrets
+                .push(("host_token".to_owned(), token.clone()));
         }
         let mut server = self.open(data_dir, None).await?;
         server.token = token;
@@ -211,7 +230,10 @@ impl ServerBuilder {
             audit: a2e::Audit::to(audit),
             unattended: data_dir.as_ref().and_then(|data_dir| data_dir.unattended()),
             tools: tools_entry(config, self.tools),
-            plugins: python.as_ref().map(PythonModules::plugins).unwrap_or_default(),
+            plugins: python
+                .as_ref()
+                .map(PythonModules::plugins)
+                .unwrap_or_default(),
             streams: Some(streams.clone()),
         };
         let a2e = a2e::Face::new(host.clone(), settings, self.capabilities);
@@ -227,8 +249,10 @@ impl ServerBuilder {
             streams.clone(),
             closing.clone(),
         );
-        let settings =
-            mcp::Settings { message_limit: config.http.body_limit, approval_wait: config.mcp.approval_wait };
+        let settings = mcp::Settings {
+            message_limit: config.http.body_limit,
+            approval_wait: config.mcp.approval_wait,
+        };
         let mcp = mcp::Face::new(host.clone(), settings, streams, closing.clone());
         tokio::spawn(mcp::tend(Arc::downgrade(&mcp)));
         let refused = RefusedRequests::new();
@@ -265,14 +289,23 @@ impl ServerBuilder {
             token: None,
             data_dir,
             tokens: config.tokens.clone(),
-            limits: RequestLimits { body: config.http.body_limit, patience: config.http.patience },
+            limits: RequestLimits {
+                body: config.http.body_limit,
+                patience: config.http.patience,
+            },
             about,
         })
     }
 
     /// What the process says of itself where it joins the host that holds its data directory.
     pub fn join_ticket(&self, face: StdioFace, role: Role) -> JoinTicket {
-        JoinTicket::new(face, role, self.stdio_token().as_deref(), &self.start_settings(), &self.config)
+        JoinTicket::new(
+            face,
+            role,
+            self.stdio_token().as_deref(),
+            &self.start_settings(),
+            &self.config,
+        )
     }
 
     /// The token that an agent over stdio must show.
@@ -284,7 +317,11 @@ impl ServerBuilder {
     }
 
     fn start_settings(&self) -> StartSettings {
-        let ToolsEntry { plugin, priority, exclusive } = &self.tools;
+        let ToolsEntry {
+            plugin,
+            priority,
+            exclusive,
+        } = &self.tools;
         let (own, capabilities) = (self.parts.sources.len(), self.capabilities.len());
         let is_replay = self.parts.replay.is_some();
         let own_parts = (plugin, priority, exclusive, own, capabilities, is_replay);
@@ -292,7 +329,12 @@ impl ServerBuilder {
     }
 
     fn network_door(&self, token: Option<&str>) -> Door {
-        let mut tokens: Vec<KnownToken> = self.config.tokens.iter().map(KnownToken::configured).collect();
+        let mut tokens: Vec<KnownToken> = self
+            .config
+            .tokens
+            .iter()
+            .map(KnownToken::configured)
+            .collect();
         tokens.extend(token.map(|token| KnownToken::of(token, Principal::agent("agent"))));
         Door::Network {
             tokens,
@@ -305,32 +347,52 @@ impl ServerBuilder {
 
 /// Says now and then that somebody is there, so that the next host knows how long nobody was.
 async fn attend(data_dir: Arc<DataDir>, every: Duration, closing: CancellationToken) {
-    while closing.run_until_cancelled(tokio::time::sleep(every)).await.is_some() {
+    while closing
+        .run_until_cancelled(tokio::time::sleep(every))
+        .await
+        .is_some()
+    {
         data_dir.mark_attended();
     }
     data_dir.mark_attended();
 }
 
 fn audit_writer(config: &AuditConfig) -> Result<Option<AuditWriter>, StartError> {
-    let Some(path) = &config.path else { return Ok(None) };
-    let rotation = AuditRotation { max_bytes: config.max_bytes, backup_count: config.backup_count };
+    let Some(path) = &config.path else {
+        return Ok(None);
+    };
+    let rotation = AuditRotation {
+        max_bytes: config.max_bytes,
+        backup_count: config.backup_count,
+    };
     let log = AuditLog::open(path, rotation)?;
     let writer = AuditWriter::start(log, |lost| format!(r#"{{"lost_entries":{lost}}}"#));
     Ok(Some(writer.map_err(StartError::Thread)?))
 }
 
 fn cannot_listen(address: &str, source: std::io::Error) -> StartError {
-    StartError::Listen { address: address.to_owned(), source }
+    StartError::Listen {
+        address: address.to_owned(),
+        source,
+    }
 }
 
 /// The entry of the host's own tools in an A2E handshake: as the A2E host file has it, or as the embedder says.
 fn tools_entry(config: &HostConfig, own: ToolsEntry) -> Option<ToolsEntry> {
     match &config.native_tools {
         NativeToolsChoice::Served => Some(own),
-        NativeToolsChoice::Entry { name, priority, exclusive } => {
+        NativeToolsChoice::Entry {
+            name,
+            priority,
+            exclusive,
+        } => {
             let bound = if *priority < 0 { i32::MIN } else { i32::MAX };
             let priority = i32::try_from(*priority).unwrap_or(bound);
-            Some(ToolsEntry { plugin: name.clone(), priority, exclusive: *exclusive })
+            Some(ToolsEntry {
+                plugin: name.clone(),
+                priority,
+                exclusive: *exclusive,
+            })
         }
         NativeToolsChoice::LeftOut => None,
     }
@@ -381,7 +443,9 @@ impl Server {
     /// The unix socket by which the command line finds a running host. The data directory is locked, so a
     /// socket that is there already was left behind by a host that died.
     fn open_socket(&mut self) -> Result<(), StartError> {
-        let Some(data_dir) = &self.data_dir else { return Ok(()) };
+        let Some(data_dir) = &self.data_dir else {
+            return Ok(());
+        };
         let path = data_dir.socket_path();
         let failed = |source| cannot_listen(&path.display().to_string(), source);
         data_dir.clear_socket().map_err(failed)?;
@@ -409,12 +473,19 @@ impl Server {
     /// Connects an agent in this process, as the agent `embedded` or whoever its token names: typed A2E messages,
     /// no JSON.
     pub fn connect(&self) -> Link {
-        a2e::link(&self.a2e, self.tokens.iter().map(KnownToken::configured).collect())
+        a2e::link(
+            &self.a2e,
+            self.tokens.iter().map(KnownToken::configured).collect(),
+        )
     }
 
     /// Talks A2E with the agent at the other end of two pipes, as the agent `stdio` or whoever its token names.
     /// Returns when the agent has left, within the three seconds it waits for that.
-    pub async fn converse(&self, input: impl Read + Send + 'static, output: impl Write + Send + 'static) {
+    pub async fn converse(
+        &self,
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) {
         let door = Arc::new(Door::of_stdio(&self.tokens, self.token.as_deref()));
         a2e::converse(&self.a2e, &door, input, output).await;
     }
@@ -436,7 +507,12 @@ impl Server {
 
     /// Connects the agent of this process in the way in which other processes join. `session` is the A2E session that
     /// goes on, where it had one with an earlier host.
-    pub fn connect_stdio(&self, face: StdioFace, role: Role, session: Option<String>) -> HostConnection {
+    pub fn connect_stdio(
+        &self,
+        face: StdioFace,
+        role: Role,
+        session: Option<String>,
+    ) -> HostConnection {
         self.joining.connect(face, role, session)
     }
 

@@ -40,7 +40,10 @@ impl OpenStreams {
     /// A place for one more stream of a caller.
     pub(crate) fn take(&self, principal: &Principal) -> Result<StreamPlace, StreamsFull> {
         self.table().take(principal).map_err(StreamsFull)?;
-        Ok(StreamPlace { streams: self.clone(), principal: principal.clone() })
+        Ok(StreamPlace {
+            streams: self.clone(),
+            principal: principal.clone(),
+        })
     }
 }
 

@@ -15,8 +15,13 @@ pub(crate) fn caller_span(headers: &HeaderMap) -> Option<Box<TraceContext>> {
         return None;
     }
     // Several lines are one list, in their order.
-    let lines: Option<Vec<&str>> =
-        headers.get_all(TRACESTATE).iter().map(|line| line.to_str().ok()).collect();
-    let state = lines.filter(|lines| !lines.is_empty()).map(|lines| lines.join(","));
+    let lines: Option<Vec<&str>> = headers
+        .get_all(TRACESTATE)
+        .iter()
+        .map(|line| line.to_str().ok())
+        .collect();
+    let state = lines
+        .filter(|lines| !lines.is_empty())
+        .map(|lines| lines.join(","));
     TraceContext::parse(parent, state.as_deref()).map(Box::new)
 }

@@ -106,12 +106,17 @@ pub enum AuthorityProblem {
 pub fn configured_authorities(
     parts: AuthorityParts,
 ) -> Result<Vec<Arc<dyn DecisionAuthority>>, AuthorityError> {
-    let AuthorityParts { programs, authorities } = parts;
-    let children = programs
-        .map(|(workspace, launcher, settings)| Arc::new(Children::new(Some(launcher), settings, workspace)));
+    let AuthorityParts {
+        programs,
+        authorities,
+    } = parts;
+    let children = programs.map(|(workspace, launcher, settings)| {
+        Arc::new(Children::new(Some(launcher), settings, workspace))
+    });
     let made = authorities.into_iter().map(|declaration| {
         let authority = declaration.name.clone();
-        made(declaration, children.as_ref()).map_err(|problem| AuthorityError { authority, problem })
+        made(declaration, children.as_ref())
+            .map_err(|problem| AuthorityError { authority, problem })
     });
     made.collect()
 }
@@ -126,10 +131,21 @@ fn made(
         keeps_answers_for: declaration.keeps_answers_for,
     };
     Ok(match declaration.reach {
-        AuthorityReach::Program { argv, profile, writable, readable, environment } => {
+        AuthorityReach::Program {
+            argv,
+            profile,
+            writable,
+            readable,
+            environment,
+        } => {
             let children = children.ok_or(AuthorityProblem::NoLauncher)?;
-            let program =
-                crate::hook::program::ProgramDeclaration { argv, profile, writable, readable, environment };
+            let program = crate::hook::program::ProgramDeclaration {
+                argv,
+                profile,
+                writable,
+                readable,
+                environment,
+            };
             Arc::new(ProgramAuthority::new(terms, program, Arc::clone(children))?)
         }
         AuthorityReach::Endpoint(endpoint) => Arc::new(PolicyEndpoint::new(terms, endpoint)?),

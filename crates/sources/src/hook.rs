@@ -80,7 +80,12 @@ pub enum HookProblem {
 
 /// Makes the declared hooks. What cannot work is refused here, not at the first call.
 pub fn command_hooks(parts: HookParts) -> Result<Vec<Arc<dyn Hook>>, HookDeclarationError> {
-    let HookParts { workspace, launcher, children, hooks } = parts;
+    let HookParts {
+        workspace,
+        launcher,
+        children,
+        hooks,
+    } = parts;
     let children = Arc::new(Children::new(Some(launcher), children, workspace));
     let made = hooks.into_iter().map(|declaration| {
         let hook = declaration.name.clone();
@@ -99,7 +104,11 @@ struct CommandHook {
 
 impl CommandHook {
     fn new(declaration: HookDeclaration, children: Arc<Children>) -> Result<Self, HookProblem> {
-        if declaration.argv.first().is_none_or(|program| program.trim().is_empty()) {
+        if declaration
+            .argv
+            .first()
+            .is_none_or(|program| program.trim().is_empty())
+        {
             return Err(HookProblem::NoProgram);
         }
         if declaration.events.is_empty() {
@@ -112,10 +121,17 @@ impl CommandHook {
             readable: declaration.readable.clone(),
             environment: declaration.environment.clone(),
         };
-        Ok(Self { program: AskedProgram::new(program, children)?, declaration })
+        Ok(Self {
+            program: AskedProgram::new(program, children)?,
+            declaration,
+        })
     }
 
-    async fn ask(&self, call: &HookCall<'_>, result: Option<&ToolResult>) -> Result<HookOutput, HookError> {
+    async fn ask(
+        &self,
+        call: &HookCall<'_>,
+        result: Option<&ToolResult>,
+    ) -> Result<HookOutput, HookError> {
         let ran = self.program.run(request::written(call, result)).await?;
         answer::read(call.event, &ran)
     }
@@ -138,7 +154,10 @@ impl Hook for CommandHook {
         self.declaration.events.contains(&call.event) && self.declaration.concern.fits(call)
     }
 
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+    fn before<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
         Box::pin(self.ask(call, None))
     }
 

@@ -12,15 +12,16 @@ mod mcp;
 mod native;
 
 pub use amplifier::python::{
-    BridgedModule, CoreChoice, CoreInUse, Isolation, LoadedPlugin, MessageStanding, PluginHost, PluginPort,
-    PythonModules, PythonPackage, PythonParts, PythonSettings, PythonSource, allowed_message_patterns,
-    message_standing,
+    BridgedModule, CoreChoice, CoreInUse, Isolation, LoadedPlugin, MessageStanding, PluginHost,
+    PluginPort, PythonModules, PythonPackage, PythonParts, PythonSettings, PythonSource,
+    allowed_message_patterns, message_standing,
 };
 pub use amplifier::{
-    CacheError, CachedModule, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher, FolderSharing,
-    ModuleHooks, ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
-    PythonModule, Reach, ResolveError, Resolved, RunError, RustModule, RustModules, SUPPLY_VARIABLES, Supply,
-    UnloadedModules, cached_module, resolve, resolve_folder, sidecar_program,
+    CacheError, CachedModule, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher,
+    FolderSharing, ModuleHooks, ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress,
+    PythonEnvironment, PythonModule, Reach, ResolveError, Resolved, RunError, RustModule,
+    RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, cached_module, resolve, resolve_folder,
+    sidecar_program,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
@@ -30,12 +31,13 @@ pub use authority::{
 };
 pub use hook::{HookDeclaration, HookDeclarationError, HookParts, HookProblem, command_hooks};
 pub use mcp::{
-    McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart, McpTransport,
+    McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart,
+    McpTransport,
 };
 pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
     CommandParameter, CommandProblem, Credential, CredentialHeader, CredentialHeaderError,
     EnvironmentRefusal, HostEnvironment, NameLookup, NativeParts, NetworkSettings, ParameterType,
-    PatternError, PrivateTarget, Protection, SpoolDirectory, SystemNames, UrlPrefix, UrlPrefixError,
-    Workspace, WorkspaceError, code_worker_if_asked, native_source,
+    PatternError, PrivateTarget, Protection, SpoolDirectory, SystemNames, UrlPrefix,
+    UrlPrefixError, Workspace, WorkspaceError, code_worker_if_asked, native_source,
 };

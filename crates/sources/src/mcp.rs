@@ -22,5 +22,7 @@ mod settings;
 mod source;
 mod watched;
 
-pub use settings::{McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport};
+pub use settings::{
+    McpEra, McpNewTools, McpProgram, McpServer, McpSharing, McpStart, McpTransport,
+};
 pub use source::{McpParts, McpSource};

@@ -24,13 +24,14 @@ pub use self::{
     children::ChildSettings,
     code::{CodeSettings, code_worker_if_asked},
     command::{
-        CommandDeclaration, CommandError, CommandOutput, CommandParameter, CommandProblem, ParameterType,
+        CommandDeclaration, CommandError, CommandOutput, CommandParameter, CommandProblem,
+        ParameterType,
     },
     environment::{ChildEnvironment, EnvironmentRefusal, HostEnvironment},
     files::{PatternError, Protection, Workspace, WorkspaceError},
     http::{
-        Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings, PrivateTarget,
-        SystemNames, UrlPrefix, UrlPrefixError,
+        Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings,
+        PrivateTarget, SystemNames, UrlPrefix, UrlPrefixError,
     },
     shell::SpoolDirectory,
 };
@@ -80,11 +81,24 @@ impl NativeParts {
 
 /// The native tools, as one source.
 pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
-    let NativeParts { workspace, launcher, children, spool, network, code, commands, program } = parts;
+    let NativeParts {
+        workspace,
+        launcher,
+        children,
+        spool,
+        network,
+        code,
+        commands,
+        program,
+    } = parts;
     let mut tools = files::tools(Arc::clone(&workspace));
     tools.extend(search::tools(Arc::clone(&workspace)));
     tools.extend(http::tools(Arc::clone(&workspace), network));
-    let processes = Arc::new(Processes::new(spool, children.lifetime, children.background));
+    let processes = Arc::new(Processes::new(
+        spool,
+        children.lifetime,
+        children.background,
+    ));
     let children = Arc::new(Children::new(launcher, children, Arc::clone(&workspace)));
     tools.extend(shell::tools(&children, &processes));
     let code = program.map(|program| CodeTools::new(code, program, Arc::clone(&children)));
@@ -94,17 +108,22 @@ pub fn native_source(parts: NativeParts) -> Result<ToolSet, CommandError> {
     tools.push(Arc::new(echo::tool()));
     // Last, because the names of tools are given out in this order.
     tools.extend(command::tools(&children, &processes, commands)?);
-    Ok(ToolSet::new("native", tools).when_session_closes(move |session| {
-        processes.close(session);
-        if let Some(code) = &code {
-            code.session_closed(session);
-        }
-    }))
+    Ok(
+        ToolSet::new("native", tools).when_session_closes(move |session| {
+            processes.close(session);
+            if let Some(code) = &code {
+                code.session_closed(session);
+            }
+        }),
+    )
 }
 
 /// Unwraps what was parsed from a literal in this crate. A bad literal is a mistake of ours that the first test
 /// run shows, and `Tool::declaration` has no way to report it.
-#[expect(clippy::expect_used, reason = "only literals of this crate pass through, and every one is tested")]
+#[expect(
+    clippy::expect_used,
+    reason = "only literals of this crate pass through, and every one is tested"
+)]
 fn literal<T, E: fmt::Debug>(parsed: Result<T, E>) -> T {
     parsed.expect("a literal of this crate is well formed")
 }

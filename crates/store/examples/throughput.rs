@@ -21,7 +21,9 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let folder = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = std::env::args()
+        .nth(1)
+        .map_or_else(std::env::temp_dir, PathBuf::from);
     println!(
         "{:>10} {:>9} {:>10} {:>9} {:>9} {:>9}",
         "strength", "appenders", "rows/s", "p50 µs", "p99 µs", "max ms"
@@ -37,7 +39,12 @@ async fn main() -> Result<(), Failure> {
 }
 
 async fn measure(path: &Path, strength: Strength, appenders: usize) -> Result<(), Failure> {
-    let journal = Arc::new(SqliteJournal::open(path, JournalOptions { max_bytes: 32 << 30 })?);
+    let journal = Arc::new(SqliteJournal::open(
+        path,
+        JournalOptions {
+            max_bytes: 32 << 30,
+        },
+    )?);
     let begin = Instant::now();
     let tasks: Vec<_> = (0..appenders)
         .map(|_| tokio::spawn(append_until(journal.clone(), strength, begin + LENGTH)))
@@ -94,19 +101,29 @@ fn sample() -> Record {
 /// The writer's own pace, and what reading costs.
 async fn measure_alone(path: &Path) -> Result<(), Failure> {
     const ROWS: usize = 200_000;
-    let journal = SqliteJournal::open(path, JournalOptions { max_bytes: 32 << 30 })?;
+    let journal = SqliteJournal::open(
+        path,
+        JournalOptions {
+            max_bytes: 32 << 30,
+        },
+    )?;
     let mut ids = Vec::new();
     let begin = Instant::now();
     for _ in 0..ROWS / 1000 {
         let records: Vec<Record> = (0..1000).map(|_| sample()).collect();
         ids.extend(records.iter().filter_map(|record| record.invocation_id));
-        let appends: Vec<_> =
-            records.into_iter().map(|record| journal.append(record, Strength::Committed)).collect();
+        let appends: Vec<_> = records
+            .into_iter()
+            .map(|record| journal.append(record, Strength::Committed))
+            .collect();
         for append in appends {
             append.await?;
         }
     }
-    println!("one caller, 1000 at a time: {:.0} rows/s", ROWS as f64 / begin.elapsed().as_secs_f64());
+    println!(
+        "one caller, 1000 at a time: {:.0} rows/s",
+        ROWS as f64 / begin.elapsed().as_secs_f64()
+    );
     let begin = Instant::now();
     for id in ids.iter().step_by(97) {
         journal.records_of(*id).await?;
@@ -118,6 +135,11 @@ async fn measure_alone(path: &Path) -> Result<(), Failure> {
     println!("read of 1000 records: {:?}", begin.elapsed());
     let begin = Instant::now();
     let report = JournalReader::open(path)?.verify(|_, _| {})?;
-    println!("verify of {} records: {:?}, clean: {}", report.records, begin.elapsed(), report.is_clean());
+    println!(
+        "verify of {} records: {:?}, clean: {}",
+        report.records,
+        begin.elapsed(),
+        report.is_clean()
+    );
     Ok(())
 }

@@ -56,7 +56,9 @@ pub enum AuditLogError {
         path: PathBuf,
     },
     /// Another user could change what is in it.
-    #[error("audit log `{path}` belongs to user {owner}\nhint: move it away or change `a2e.audit.path`")]
+    #[error(
+        "audit log `{path}` belongs to user {owner}\nhint: move it away or change `a2e.audit.path`"
+    )]
     OtherOwner {
         /// The file.
         path: PathBuf,
@@ -64,7 +66,9 @@ pub enum AuditLogError {
         owner: u32,
     },
     /// Others may write to it. That they read it may be meant: a shipper does.
-    #[error("audit log `{path}` can be written by other users (mode {mode:03o})\nhint: chmod go-w '{path}'")]
+    #[error(
+        "audit log `{path}` can be written by other users (mode {mode:03o})\nhint: chmod go-w '{path}'"
+    )]
     WritableByOthers {
         /// The file.
         path: PathBuf,
@@ -106,7 +110,12 @@ struct Current {
 
 impl Current {
     fn new(file: LineFile) -> Self {
-        Self { file, seen: Some(Instant::now()), stuck: None, torn: false }
+        Self {
+            file,
+            seen: Some(Instant::now()),
+            stuck: None,
+            torn: false,
+        }
     }
 }
 
@@ -117,7 +126,11 @@ impl AuditLog {
         let path = disk::absolute(path).map_err(failed("find", path))?;
         make_folder(&path)?;
         let current = Mutex::new(Current::new(open_file(&path)?));
-        Ok(Self { path, rotation, current })
+        Ok(Self {
+            path,
+            rotation,
+            current,
+        })
     }
 
     /// The file, from the root.
@@ -153,7 +166,11 @@ impl AuditLog {
         if current.seen.is_some_and(|seen| seen.elapsed() < PAUSE) {
             return Ok(());
         }
-        if current.file.is_at(&self.path).map_err(failed("look for", &self.path))? {
+        if current
+            .file
+            .is_at(&self.path)
+            .map_err(failed("look for", &self.path))?
+        {
             current.seen = Some(Instant::now());
         } else {
             *current = Current::new(open_file(&self.path)?);
@@ -164,7 +181,10 @@ impl AuditLog {
     /// Begins a new file where the line would not fit. A log that cannot be moved aside grows on: too large
     /// a file is better than a line that is not there.
     fn make_room(&self, current: &mut Current, more: u64) -> Result<(), AuditLogError> {
-        let length = current.file.length().map_err(failed("measure", &self.path))?;
+        let length = current
+            .file
+            .length()
+            .map_err(failed("measure", &self.path))?;
         let fits = length == 0 || length.saturating_add(more) <= self.rotation.max_bytes;
         if fits || current.stuck.is_some_and(|stuck| stuck.elapsed() < PAUSE) {
             return Ok(());
@@ -190,7 +210,11 @@ impl AuditLog {
             return Ok(());
         }
         let kept = self.rotation.backup_count > 0;
-        let done = if kept { self.move_aside() } else { clear(&current.file, full) };
+        let done = if kept {
+            self.move_aside()
+        } else {
+            clear(&current.file, full)
+        };
         current.file.unlock().map_err(moving)?;
         // The name may be gone now, even after an error.
         current.seen = None;
@@ -221,27 +245,39 @@ impl AuditLog {
 
 /// Lets the file start over, unless somebody else has done so in the meantime.
 fn clear(file: &LineFile, full: u64) -> io::Result<()> {
-    if file.length()? < full { Ok(()) } else { file.clear() }
+    if file.length()? < full {
+        Ok(())
+    } else {
+        file.clear()
+    }
 }
 
 /// Makes the missing folders on the way to the file. Existing ones may be links to folders.
 fn make_folder(path: &Path) -> Result<(), AuditLogError> {
-    let Some(folder) = path.parent() else { return Ok(()) };
+    let Some(folder) = path.parent() else {
+        return Ok(());
+    };
     let missing = folder.ancestors().take_while(|above| !above.exists());
     if missing.into_iter().any(Path::is_symlink) {
-        return Err(AuditLogError::Link { path: folder.to_path_buf() });
+        return Err(AuditLogError::Link {
+            path: folder.to_path_buf(),
+        });
     }
     if folder.exists() {
         return Ok(());
     }
-    disk::create_private_directories(folder).map_err(|_| AuditLogError::NoFolder { path: path.to_path_buf() })
+    disk::create_private_directories(folder).map_err(|_| AuditLogError::NoFolder {
+        path: path.to_path_buf(),
+    })
 }
 
 /// Opens the file and looks at what was opened, which no longer changes with the name.
 fn open_file(path: &Path) -> Result<LineFile, AuditLogError> {
     let at = || path.to_path_buf();
     let absent = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => AuditLogError::NoFolder { path: at() },
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            AuditLogError::NoFolder { path: at() }
+        }
         _ => failed("open", path)(source),
     };
     match disk::look(path).map_err(absent)? {
@@ -266,5 +302,9 @@ fn open_file(path: &Path) -> Result<LineFile, AuditLogError> {
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> AuditLogError {
     let path = path.to_path_buf();
-    move |source| AuditLogError::Io { doing, path, source }
+    move |source| AuditLogError::Io {
+        doing,
+        path,
+        source,
+    }
 }

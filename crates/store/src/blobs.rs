@@ -89,7 +89,12 @@ impl DiskBlobs {
         };
         let used = prepare().map_err(|source| BlobsError { path, source })?;
         let quota = Quota::new(options.total, used);
-        Ok(Self(Arc::new(Shared { files, options, quota, naming: Mutex::default() })))
+        Ok(Self(Arc::new(Shared {
+            files,
+            options,
+            quota,
+            naming: Mutex::default(),
+        })))
     }
 
     /// For whoever only looks after it.
@@ -111,7 +116,9 @@ impl DiskBlobs {
 
 impl Shared {
     fn clear_away(&self) -> Result<u64, BlobError> {
-        let Some(age) = self.options.age else { return Ok(0) };
+        let Some(age) = self.options.age else {
+            return Ok(0);
+        };
         let mut freed = 0;
         let cleared = self.files.each(|file| {
             if file.age <= age {
@@ -134,11 +141,16 @@ impl Shared {
 impl BlobStore for DiskBlobs {
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
         let writer = Writer::new(Arc::clone(&self.0));
-        Box::pin(std::future::ready(Ok(Box::new(writer) as Box<dyn BlobWriter>)))
+        Box::pin(std::future::ready(Ok(
+            Box::new(writer) as Box<dyn BlobWriter>
+        )))
     }
 
     fn room(&self) -> Option<BlobRoom> {
-        Some(BlobRoom { used: self.used(), limit: self.0.options.total })
+        Some(BlobRoom {
+            used: self.used(),
+            limit: self.0.options.total,
+        })
     }
 
     fn place(&self) -> StoragePlace {
@@ -149,7 +161,8 @@ impl BlobStore for DiskBlobs {
         let path = self.0.files.path_of(&digest);
         Box::pin(async move {
             let opened =
-                writing::blocking(move || contents::ContentFile::open(&path).map_err(failed)).await?;
+                writing::blocking(move || contents::ContentFile::open(&path).map_err(failed))
+                    .await?;
             let file = opened.ok_or(BlobError::Missing)?;
             Ok(Arc::new(OnDisk(Arc::new(file))) as Arc<dyn Blob>)
         })
@@ -165,7 +178,9 @@ impl Blob for OnDisk {
 
     fn read(&self, offset: u64, limit: usize) -> BoxFuture<'_, Result<Vec<u8>, BlobError>> {
         let file = Arc::clone(&self.0);
-        Box::pin(writing::blocking(move || file.read(offset, limit).map_err(failed)))
+        Box::pin(writing::blocking(move || {
+            file.read(offset, limit).map_err(failed)
+        }))
     }
 }
 
@@ -199,12 +214,16 @@ impl BlobFiles {
 
     /// Those of the data directory at a path, which need not be there yet.
     pub fn of_folder(data_dir: &Path) -> Self {
-        Self { root: data_dir.join("blobs") }
+        Self {
+            root: data_dir.join("blobs"),
+        }
     }
 
     /// Those that lie beside a journal.
     pub fn beside(journal: &Path) -> Self {
-        Self { root: journal.with_file_name("blobs") }
+        Self {
+            root: journal.with_file_name("blobs"),
+        }
     }
 
     /// The file of a content. `None`: it is not there, or no longer.
@@ -224,7 +243,10 @@ impl BlobFiles {
             }
             Ok(())
         });
-        done.map(|()| removed).map_err(|source| BlobsError { path: self.root.clone(), source })
+        done.map(|()| removed).map_err(|source| BlobsError {
+            path: self.root.clone(),
+            source,
+        })
     }
 
     fn path_of(&self, digest: &ContentDigest) -> PathBuf {
@@ -243,7 +265,10 @@ impl BlobFiles {
 
     fn each(&self, mut visit: impl FnMut(&contents::Listed) -> io::Result<()>) -> io::Result<()> {
         let temporary = self.temporary();
-        for folder in contents::folders(&self.root)?.into_iter().filter(|folder| *folder != temporary) {
+        for folder in contents::folders(&self.root)?
+            .into_iter()
+            .filter(|folder| *folder != temporary)
+        {
             contents::files(&folder)?.iter().try_for_each(&mut visit)?;
         }
         Ok(())

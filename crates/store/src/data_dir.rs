@@ -61,7 +61,9 @@ pub enum DataDirError {
         owner: u32,
     },
     /// Others can look in.
-    #[error("data directory `{path}` is open to other users (mode {mode:03o})\nhint: chmod 700 '{path}'")]
+    #[error(
+        "data directory `{path}` is open to other users (mode {mode:03o})\nhint: chmod 700 '{path}'"
+    )]
     OpenToOthers {
         /// The directory.
         path: PathBuf,
@@ -115,7 +117,12 @@ impl DataDir {
         }
         let directory = Directory::open(&root).map_err(failed("open", &root))?;
         match directory.privacy().map_err(failed("look at", &root))? {
-            Privacy::Private => Ok(Self { root, directory, lock: None, unattended: None }),
+            Privacy::Private => Ok(Self {
+                root,
+                directory,
+                lock: None,
+                unattended: None,
+            }),
             Privacy::OwnedBy(owner) => Err(DataDirError::OtherOwner { path: root, owner }),
             Privacy::OpenToOthers(mode) => Err(DataDirError::OpenToOthers { path: root, mode }),
         }
@@ -158,11 +165,15 @@ impl DataDir {
                 thread::sleep(LOCK_PAUSE);
             }
             if let Some(lock) = Lock::try_exclusive(&path).map_err(failed("lock", &path))? {
-                lock.note(&std::process::id().to_string()).map_err(failed("write", &path))?;
+                lock.note(&std::process::id().to_string())
+                    .map_err(failed("write", &path))?;
                 return Ok(lock);
             }
         }
-        Err(DataDirError::InUse { path: self.root.clone(), pid: noted_pid(&path) })
+        Err(DataDirError::InUse {
+            path: self.root.clone(),
+            pid: noted_pid(&path),
+        })
     }
 
     /// Where it lies.
@@ -227,7 +238,11 @@ impl DataDir {
     /// Takes away the socket a host left behind. Only the holder of the lock may: for anybody else the socket
     /// may be in use.
     pub fn clear_socket(&self) -> io::Result<()> {
-        if self.is_locked() { disk::remove(&self.root.join("socket")) } else { Ok(()) }
+        if self.is_locked() {
+            disk::remove(&self.root.join("socket"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -247,5 +262,9 @@ fn noted_pid(lock: &Path) -> Option<u32> {
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
     let path = path.to_path_buf();
-    move |source| DataDirError::Io { doing, path, source }
+    move |source| DataDirError::Io {
+        doing,
+        path,
+        source,
+    }
 }

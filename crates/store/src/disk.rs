@@ -1,6 +1,9 @@
 //! Every file this crate opens by itself is opened here (SQLite opens its own). The callers say what a
 //! file means; this module knows modes, links, locks and the order of writes that survives a power cut.
-#![expect(clippy::disallowed_methods, reason = "this is the one module of the crate that opens files")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the one module of the crate that opens files"
+)]
 
 pub(crate) mod contents;
 
@@ -90,7 +93,10 @@ pub(crate) fn length(path: &Path) -> io::Result<u64> {
 /// Makes a directory and what is missing above it, all of it for us alone, and their names lasting: a
 /// synced record is worth nothing in a directory that a power cut takes away.
 pub(crate) fn create_private_directories(path: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> = path.ancestors().take_while(|above| !above.exists()).collect();
+    let missing: Vec<&Path> = path
+        .ancestors()
+        .take_while(|above| !above.exists())
+        .collect();
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     missing.into_iter().try_for_each(sync_parent)
 }
@@ -102,7 +108,12 @@ impl Directory {
     /// Fails on a link.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        Ok(Self(OpenOptions::new().read(true).custom_flags(bits(flags)).open(path)?))
+        Ok(Self(
+            OpenOptions::new()
+                .read(true)
+                .custom_flags(bits(flags))
+                .open(path)?,
+        ))
     }
 
     pub(crate) fn privacy(&self) -> io::Result<Privacy> {
@@ -125,7 +136,12 @@ impl Directory {
 /// An existing file is not opened: closing it again would drop the locks SQLite may hold on it elsewhere in
 /// this process, as POSIX locks belong to the process and not to the handle.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<()> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
         Ok(file) => file.sync_all().and_then(|()| sync_parent(path)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
@@ -152,7 +168,11 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Option<(Vec<u8>, Privacy)>> 
 
 /// The same of a file that may be larger. Of one that is larger still, only the beginning.
 pub(crate) fn read_bounded(path: &Path, longest: u64) -> io::Result<Option<(Vec<u8>, Privacy)>> {
-    let file = match OpenOptions::new().read(true).custom_flags(bits(OFlags::NOFOLLOW)).open(path) {
+    let file = match OpenOptions::new()
+        .read(true)
+        .custom_flags(bits(OFlags::NOFOLLOW))
+        .open(path)
+    {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -171,7 +191,11 @@ pub(crate) fn read_in_pieces(
 ) -> io::Result<Option<u64>> {
     // A pipe in its place would otherwise keep us waiting for somebody who writes.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut file = match OpenOptions::new().read(true).custom_flags(bits(flags)).open(path) {
+    let mut file = match OpenOptions::new()
+        .read(true)
+        .custom_flags(bits(flags))
+        .open(path)
+    {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -197,7 +221,11 @@ pub(crate) fn read_in_pieces(
 ///
 /// Not while SQLite has the file open in this process: see [`create_private_file`].
 pub(crate) fn sync(path: &Path) -> io::Result<()> {
-    match OpenOptions::new().read(true).custom_flags(bits(OFlags::NOFOLLOW)).open(path) {
+    match OpenOptions::new()
+        .read(true)
+        .custom_flags(bits(OFlags::NOFOLLOW))
+        .open(path)
+    {
         Ok(file) => file.sync_all().and_then(|()| sync_parent(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -216,7 +244,11 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
@@ -231,7 +263,10 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
 
@@ -258,7 +293,11 @@ impl Lock {
 
     /// True where somebody holds the exclusive lock. A missing file is held by nobody.
     pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
-        let file = match OpenOptions::new().read(true).custom_flags(bits(OFlags::NOFOLLOW)).open(path) {
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(bits(OFlags::NOFOLLOW))
+            .open(path)
+        {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
@@ -281,7 +320,12 @@ impl Lock {
 
 fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600);
     options.custom_flags(bits(OFlags::NOFOLLOW)).open(path)
 }
 
@@ -294,7 +338,11 @@ impl LineFile {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         // A pipe would otherwise keep us waiting for somebody who reads it.
-        Ok(Self(options.custom_flags(bits(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)?))
+        Ok(Self(
+            options
+                .custom_flags(bits(OFlags::NOFOLLOW | OFlags::NONBLOCK))
+                .open(path)?,
+        ))
     }
 
     /// Closes a line that a crash or a full disk cut short, so that the next one begins by itself.
@@ -303,7 +351,11 @@ impl LineFile {
         if let Some(end) = self.length()?.checked_sub(1) {
             self.0.read_exact_at(&mut last, end)?;
         }
-        if last == [b'\n'] { Ok(()) } else { (&self.0).write_all(b"\n") }
+        if last == [b'\n'] {
+            Ok(())
+        } else {
+            (&self.0).write_all(b"\n")
+        }
     }
 
     pub(crate) fn is_regular(&self) -> io::Result<bool> {

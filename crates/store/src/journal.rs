@@ -20,7 +20,8 @@ use std::{
 };
 
 use toolpost_core::{
-    Cut, Journal, JournalError, JournalHead, Pruned, Query, Record, SessionPage, StoredRecord, Strength,
+    Cut, Journal, JournalError, JournalHead, Pruned, Query, Record, SessionPage, StoredRecord,
+    Strength,
 };
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
@@ -49,7 +50,9 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A file of something else, which is left as it is.
-    #[error("`{path}` is not a Toolpost journal\nhint: move it away or choose another data directory")]
+    #[error(
+        "`{path}` is not a Toolpost journal\nhint: move it away or choose another data directory"
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -68,7 +71,9 @@ pub enum OpenError {
         known: i64,
     },
     /// Its last record cannot be read, so the chain cannot go on.
-    #[error("the last record of journal `{path}` is damaged\nhint: `toolpost journal verify` tells more")]
+    #[error(
+        "the last record of journal `{path}` is damaged\nhint: `toolpost journal verify` tells more"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -139,19 +144,34 @@ impl SqliteJournal {
         let connection = schema::open_for_writing(path, options.max_bytes)?;
         let writer = Writer::start(connection, path, options.max_bytes)?;
         let lookups = Lookups::new(open_for_reading(path)?);
-        let scans = Scans::start(open_for_reading(path)?)
-            .map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
-        Ok(Self { lookups, scans, writer, max_bytes: options.max_bytes })
+        let scans = Scans::start(open_for_reading(path)?).map_err(|source| OpenError::Io {
+            path: path.to_path_buf(),
+            source,
+        })?;
+        Ok(Self {
+            lookups,
+            scans,
+            writer,
+            max_bytes: options.max_bytes,
+        })
     }
 }
 
 impl Journal for SqliteJournal {
-    fn append(&self, record: Record, strength: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
+    fn append(
+        &self,
+        record: Record,
+        strength: Strength,
+    ) -> BoxFuture<'_, Result<u64, JournalError>> {
         self.writer.append(record, strength)
     }
 
-    fn records_of(&self, invocation: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        self.lookups.answer(|connection| query::records_of(connection, invocation))
+    fn records_of(
+        &self,
+        invocation: InvocationId,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        self.lookups
+            .answer(|connection| query::records_of(connection, invocation))
     }
 
     fn find_request<'a>(
@@ -159,14 +179,16 @@ impl Journal for SqliteJournal {
         session: &'a SessionId,
         request: &'a RequestId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
-        self.lookups.answer(|connection| query::newest_of_request(connection, session, request))
+        self.lookups
+            .answer(|connection| query::newest_of_request(connection, session, request))
     }
 
     fn find_session<'a>(
         &'a self,
         session: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
-        self.lookups.answer(|connection| query::newest_of_session(connection, session))
+        self.lookups
+            .answer(|connection| query::newest_of_session(connection, session))
     }
 
     fn byte_limit(&self) -> Option<u64> {
@@ -177,8 +199,13 @@ impl Journal for SqliteJournal {
         self.lookups.answer(query::last_start)
     }
 
-    fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        self.scans.run(move |connection| query::page(connection, after, limit))
+    fn read(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+        self.scans
+            .run(move |connection| query::page(connection, after, limit))
     }
 
     fn of_session<'a>(
@@ -188,17 +215,26 @@ impl Journal for SqliteJournal {
         limit: usize,
     ) -> BoxFuture<'a, Result<SessionPage, JournalError>> {
         let session = session.clone();
-        self.scans.run(move |connection| query::session_page(connection, &session, after, limit))
+        self.scans
+            .run(move |connection| query::session_page(connection, &session, after, limit))
     }
 
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         Box::pin(async move {
             match self.writer.write_facets().await {
-                Ok(()) => self.scans.run(move |connection| facet::find(connection, &query)).await,
+                Ok(()) => {
+                    self.scans
+                        .run(move |connection| facet::find(connection, &query))
+                        .await
+                }
                 Err(JournalError::Closed) => Err(JournalError::Closed),
                 // Where they cannot be written, as in a journal without room, what they lack is read.
-                Err(JournalError::Full(_) | JournalError::Broken(_) | JournalError::TooLong { .. }) => {
-                    self.scans.run(move |connection| facet::find_all(connection, &query)).await
+                Err(
+                    JournalError::Full(_) | JournalError::Broken(_) | JournalError::TooLong { .. },
+                ) => {
+                    self.scans
+                        .run(move |connection| facet::find_all(connection, &query))
+                        .await
                 }
             }
         })

@@ -56,7 +56,10 @@ impl LastGood {
     /// The texts kept in a data directory.
     pub fn of(data_dir: &DataDir) -> Self {
         let path = data_dir.last_good_path();
-        Self { lock: path.with_extension("lock"), path }
+        Self {
+            lock: path.with_extension("lock"),
+            path,
+        }
     }
 
     /// What a file last said.
@@ -69,7 +72,10 @@ impl LastGood {
         &self,
         files: impl IntoIterator<Item = (&'a Path, &'a str)>,
     ) -> Result<(), LastGoodError> {
-        let files = files.into_iter().map(|(path, text)| (name_of(path), text.to_owned())).collect();
+        let files = files
+            .into_iter()
+            .map(|(path, text)| (name_of(path), text.to_owned()))
+            .collect();
         let _turn = Lock::exclusive(&self.lock).map_err(self.failed("lock"))?;
         // A damaged one is replaced: what it kept is worth nothing, and what there is now can be read.
         if self.load().is_ok_and(|known| known.files == files) {
@@ -81,17 +87,25 @@ impl LastGood {
     }
 
     fn load(&self) -> Result<Texts, LastGoodError> {
-        let damaged = || LastGoodError::Damaged { path: self.path.clone() };
+        let damaged = || LastGoodError::Damaged {
+            path: self.path.clone(),
+        };
         match disk::read_small(&self.path).map_err(self.failed("read"))? {
             None => Ok(Texts::default()),
-            Some((bytes, Privacy::Private)) => serde_json::from_slice(&bytes).map_err(|_| damaged()),
+            Some((bytes, Privacy::Private)) => {
+                serde_json::from_slice(&bytes).map_err(|_| damaged())
+            }
             Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => Err(damaged()),
         }
     }
 
     fn failed(&self, doing: &'static str) -> impl FnOnce(io::Error) -> LastGoodError {
         let path = self.path.clone();
-        move |source| LastGoodError::Io { doing, path, source }
+        move |source| LastGoodError::Io {
+            doing,
+            path,
+            source,
+        }
     }
 }
 

@@ -40,14 +40,20 @@ pub struct PinFiles {
 impl PinFiles {
     /// The definitions kept in this data directory. Nothing is read yet.
     pub fn new(data_dir: &DataDir) -> Self {
-        Self { folder: data_dir.path().join("pins") }
+        Self {
+            folder: data_dir.path().join("pins"),
+        }
     }
 
     /// Where those of a source lie.
     pub fn path(&self, source: &str) -> PathBuf {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let plain = !source.is_empty() && source.len() <= 64 && source.bytes().all(legal);
-        let name = if plain { source.to_owned() } else { format!("~{}", hex(source.as_bytes())) };
+        let name = if plain {
+            source.to_owned()
+        } else {
+            format!("~{}", hex(source.as_bytes()))
+        };
         self.folder.join(format!("{name}.json"))
     }
 
@@ -67,10 +73,13 @@ impl PinStore for PinFiles {
         let unreliable = |why: &str| PinStoreError {
             origin: source.to_owned(),
             attempt: "read",
-            reason: format!("`{}` {why}; look at it, then mend or delete it", path.display()),
+            reason: format!(
+                "`{}` {why}; look at it, then mend or delete it",
+                path.display()
+            ),
         };
-        let read =
-            disk::read_bounded(&path, LONGEST).map_err(|error| failed(source, "read", &path, &error))?;
+        let read = disk::read_bounded(&path, LONGEST)
+            .map_err(|error| failed(source, "read", &path, &error))?;
         let bytes = match read {
             None => return Ok(None),
             Some((bytes, Privacy::Private)) => bytes,
@@ -78,7 +87,8 @@ impl PinStore for PinFiles {
                 return Err(unreliable("can be reached by other users"));
             }
         };
-        let pinned: Pinned = serde_json::from_slice(&bytes).map_err(|_| unreliable("is damaged"))?;
+        let pinned: Pinned =
+            serde_json::from_slice(&bytes).map_err(|_| unreliable("is damaged"))?;
         if pinned.source != source {
             return Err(unreliable("holds what was accepted of another source"));
         }
@@ -98,7 +108,9 @@ impl PinStore for PinFiles {
         };
         let text = serde_json::to_vec(&pinned).map_err(|error| failed(io::Error::other(error)))?;
         if text.len() as u64 > LONGEST {
-            return Err(failed(io::Error::other("its definitions are too large to be kept")));
+            return Err(failed(io::Error::other(
+                "its definitions are too large to be kept",
+            )));
         }
         disk::create_private_directories(&self.folder).map_err(failed)?;
         disk::replace(&path, &text).map_err(failed)
@@ -106,7 +118,11 @@ impl PinStore for PinFiles {
 }
 
 fn failed(source: &str, attempt: &'static str, path: &Path, error: &io::Error) -> PinStoreError {
-    PinStoreError { origin: source.to_owned(), attempt, reason: format!("`{}`: {error}", path.display()) }
+    PinStoreError {
+        origin: source.to_owned(),
+        attempt,
+        reason: format!("`{}`: {error}", path.display()),
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

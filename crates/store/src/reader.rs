@@ -57,7 +57,9 @@ impl JournalReader {
     /// Opens the journal whether a host runs, has ended, or was killed and left its log behind; also on a
     /// disk that cannot be written, unless the log was left there without its index.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self { connection: open_for_reading(path)? })
+        Ok(Self {
+            connection: open_for_reading(path)?,
+        })
     }
 
     /// Up to `limit` records with numbers over `after`, oldest first.
@@ -119,7 +121,11 @@ impl JournalReader {
             return Err(ReadError::OlderFormat);
         }
         let lag = facet::Lag::read(&self.connection, &query)?;
-        Ok(CallPages { connection: &self.connection, query, lag })
+        Ok(CallPages {
+            connection: &self.connection,
+            query,
+            lag,
+        })
     }
 
     /// Records of one of the rare kinds (`catalog`, `surface`, `pruned`) with numbers below `before`, newest first.
@@ -147,7 +153,13 @@ impl JournalReader {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let synced = disk::sync(Path::new(&log)).and_then(|()| disk::sync(path));
-        synced.map_err(|source| SealError::Sync { path: path.to_path_buf(), source })?;
-        Ok(SealedHead { seq: Some(seq), hash })
+        synced.map_err(|source| SealError::Sync {
+            path: path.to_path_buf(),
+            source,
+        })?;
+        Ok(SealedHead {
+            seq: Some(seq),
+            hash,
+        })
     }
 }

@@ -37,7 +37,10 @@ impl RulesFile {
     /// The rules of this data directory. Nothing is read yet.
     pub fn new(data_dir: &DataDir) -> Self {
         let path = data_dir.rules_path();
-        Self { lock: path.with_extension("lock"), path }
+        Self {
+            lock: path.with_extension("lock"),
+            path,
+        }
     }
 
     /// Where they lie.
@@ -49,15 +52,24 @@ impl RulesFile {
         match disk::read_small(&self.path).map_err(|source| self.failed("read", source))? {
             None => Ok(Listing::default()),
             Some((bytes, Privacy::Private)) => serde_json::from_slice(&bytes).map_err(|source| {
-                let reason = format!("`{}` is damaged: {source}; mend it or delete it", self.path.display());
-                RuleStoreError { reason, source: Some(source.into()) }
+                let reason = format!(
+                    "`{}` is damaged: {source}; mend it or delete it",
+                    self.path.display()
+                );
+                RuleStoreError {
+                    reason,
+                    source: Some(source.into()),
+                }
             }),
             Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => {
                 let reason = format!(
                     "`{}` can be reached by other users; look at it, then `chmod 600` or delete it",
                     self.path.display()
                 );
-                Err(RuleStoreError { reason, source: None })
+                Err(RuleStoreError {
+                    reason,
+                    source: None,
+                })
             }
         }
     }
@@ -79,7 +91,10 @@ impl RulesFile {
 
     fn failed(&self, doing: &str, source: io::Error) -> RuleStoreError {
         let reason = format!("cannot {doing} `{}`: {source}", self.path.display());
-        RuleStoreError { reason, source: Some(source.into()) }
+        RuleStoreError {
+            reason,
+            source: Some(source.into()),
+        }
     }
 }
 
@@ -93,8 +108,12 @@ impl RuleStore for RulesFile {
             // What ran out before this one was said only makes the file longer.
             rules.retain(|kept| kept.id != rule.id && kept.expires > rule.at);
             if rules.len() >= MAX_RULES {
-                let reason = format!("there are {MAX_RULES} of them; forget some that are no longer needed");
-                return Err(RuleStoreError { reason, source: None });
+                let reason =
+                    format!("there are {MAX_RULES} of them; forget some that are no longer needed");
+                return Err(RuleStoreError {
+                    reason,
+                    source: None,
+                });
             }
             rules.push(rule.clone());
             Ok(true)

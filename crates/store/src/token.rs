@@ -28,7 +28,9 @@ pub enum TokenError {
         mode: u32,
     },
     /// Somebody else wrote it.
-    #[error("token file `{path}` belongs to user {owner}\nhint: delete it; the next start makes a new one")]
+    #[error(
+        "token file `{path}` belongs to user {owner}\nhint: delete it; the next start makes a new one"
+    )]
     OtherOwner {
         /// The file.
         path: PathBuf,
@@ -36,13 +38,17 @@ pub enum TokenError {
         owner: u32,
     },
     /// It holds something else.
-    #[error("token file `{path}` does not hold a token\nhint: delete it; the next start makes a new one")]
+    #[error(
+        "token file `{path}` does not hold a token\nhint: delete it; the next start makes a new one"
+    )]
     Malformed {
         /// The file.
         path: PathBuf,
     },
     /// Two processes that both make one would each believe in their own.
-    #[error("there is no token yet in `{path}`, and only the host that holds its directory may make one")]
+    #[error(
+        "there is no token yet in `{path}`, and only the host that holds its directory may make one"
+    )]
     NotOurs {
         /// The file.
         path: PathBuf,
@@ -94,7 +100,11 @@ pub fn load_token(data_dir: &DataDir) -> Result<Option<String>, TokenError> {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(None),
         Err(source) => {
-            return Err(TokenError::Io { doing: "read", path, source });
+            return Err(TokenError::Io {
+                doing: "read",
+                path,
+                source,
+            });
         }
     };
     match privacy {
@@ -109,6 +119,8 @@ pub fn load_token(data_dir: &DataDir) -> Result<Option<String>, TokenError> {
 }
 
 fn is_token(text: &str) -> bool {
-    let secret = text.strip_prefix(PREFIX).and_then(|rest| URL_SAFE_NO_PAD.decode(rest).ok());
+    let secret = text
+        .strip_prefix(PREFIX)
+        .and_then(|rest| URL_SAFE_NO_PAD.decode(rest).ok());
     secret.is_some_and(|secret| secret.len() == SECRET_BYTES)
 }

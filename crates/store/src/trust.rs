@@ -92,7 +92,8 @@ impl TryFrom<String> for Digest {
             return Err("a digest is 64 hexadecimal digits");
         }
         for (place, byte) in digest.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).map_err(|_| "not hexadecimal")?;
+            *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16)
+                .map_err(|_| "not hexadecimal")?;
         }
         Ok(Self(digest))
     }
@@ -108,7 +109,10 @@ pub struct TrustStore {
 impl TrustStore {
     /// Reads the list once, so that a damaged one is told of at the start.
     pub fn open(data_dir: &DataDir) -> Result<Self, TrustError> {
-        let store = Self { path: data_dir.trust_path(), lock: data_dir.trust_path().with_extension("lock") };
+        let store = Self {
+            path: data_dir.trust_path(),
+            lock: data_dir.trust_path().with_extension("lock"),
+        };
         store.load()?;
         Ok(store)
     }
@@ -128,7 +132,10 @@ impl TrustStore {
     pub fn is_trusted(&self, path: &Path, digest: &[u8; 32]) -> bool {
         let trusted = self.load().and_then(|listing| {
             let name = name_of(path)?;
-            Ok(listing.files.get(&name).is_some_and(|kept| kept.0 == *digest))
+            Ok(listing
+                .files
+                .get(&name)
+                .is_some_and(|kept| kept.0 == *digest))
         });
         trusted.unwrap_or_else(|error| {
             tracing::warn!(%error, "the trust list cannot be used");
@@ -144,17 +151,26 @@ impl TrustStore {
 
     /// What is trusted, by path.
     pub fn list(&self) -> Result<Vec<TrustEntry>, TrustError> {
-        let entry = |(path, digest): (String, Digest)| TrustEntry { path: path.into(), digest: digest.0 };
+        let entry = |(path, digest): (String, Digest)| TrustEntry {
+            path: path.into(),
+            digest: digest.0,
+        };
         Ok(self.load()?.files.into_iter().map(entry).collect())
     }
 
-    fn change(&self, edit: impl FnOnce(&mut BTreeMap<String, Digest>) -> bool) -> Result<bool, TrustError> {
+    fn change(
+        &self,
+        edit: impl FnOnce(&mut BTreeMap<String, Digest>) -> bool,
+    ) -> Result<bool, TrustError> {
         let _turn = Lock::exclusive(&self.lock).map_err(failed("lock", &self.lock))?;
         let mut listing = self.load()?;
         let changed = edit(&mut listing.files);
         if changed {
-            let text = serde_json::to_vec_pretty(&listing)
-                .map_err(|source| TrustError::Damaged { path: self.path.clone(), source })?;
+            let text =
+                serde_json::to_vec_pretty(&listing).map_err(|source| TrustError::Damaged {
+                    path: self.path.clone(),
+                    source,
+                })?;
             disk::replace(&self.path, &text).map_err(failed("write", &self.path))?;
         }
         Ok(changed)
@@ -164,10 +180,16 @@ impl TrustStore {
         let found = disk::read_small(&self.path).map_err(failed("read", &self.path))?;
         match found {
             None => Ok(Listing::default()),
-            Some((bytes, Privacy::Private)) => serde_json::from_slice(&bytes)
-                .map_err(|source| TrustError::Damaged { path: self.path.clone(), source }),
+            Some((bytes, Privacy::Private)) => {
+                serde_json::from_slice(&bytes).map_err(|source| TrustError::Damaged {
+                    path: self.path.clone(),
+                    source,
+                })
+            }
             Some((_, Privacy::OwnedBy(_) | Privacy::OpenToOthers(_))) => {
-                Err(TrustError::NotPrivate { path: self.path.clone() })
+                Err(TrustError::NotPrivate {
+                    path: self.path.clone(),
+                })
             }
         }
     }
@@ -179,10 +201,16 @@ fn name_of(path: &Path) -> Result<String, TrustError> {
     resolved
         .into_os_string()
         .into_string()
-        .map_err(|name| TrustError::Path { path: name.to_string_lossy().into_owned() })
+        .map_err(|name| TrustError::Path {
+            path: name.to_string_lossy().into_owned(),
+        })
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TrustError {
     let path = path.to_path_buf();
-    move |source| TrustError::Io { doing, path, source }
+    move |source| TrustError::Io {
+        doing,
+        path,
+        source,
+    }
 }

@@ -66,7 +66,9 @@ pub(crate) fn verify(
         check.found(0, Flaw::Schema { name });
     }
     // Both read the whole file, and neither needs the other: the one waits for hashes, the other for pages.
-    let beside = connection.path().and_then(|path| open_for_reading(Path::new(path)).ok());
+    let beside = connection
+        .path()
+        .and_then(|path| open_for_reading(Path::new(path)).ok());
     let storage = thread::scope(|scope| {
         let storage = beside.map(|beside| scope.spawn(move || check_storage(&beside)));
         let walked = walk(connection, &mut check, &mut progress);
@@ -81,7 +83,9 @@ pub(crate) fn verify(
     }
     check_anchor(connection, &mut check)?;
     if let Some(place) = &options.artifacts {
-        artifacts::check(place, &mut check, |done, total| progress(VerifyStep::Artifacts(done, total)));
+        artifacts::check(place, &mut check, |done, total| {
+            progress(VerifyStep::Artifacts(done, total));
+        });
     }
     Ok(check.finish())
 }
@@ -93,7 +97,11 @@ fn walk(
     check: &mut Check,
     progress: &mut impl FnMut(VerifyStep),
 ) -> Result<(), ReadError> {
-    let beside = if has_facets(connection)? { Beside::Facets } else { Beside::Nothing };
+    let beside = if has_facets(connection)? {
+        Beside::Facets
+    } else {
+        Beside::Nothing
+    };
     let total = query::last_seq(connection)?;
     let last = total.cast_signed();
     let mut after = i64::MIN;
@@ -103,11 +111,15 @@ fn walk(
             check.facets_up_to(facet::last(connection).unwrap_or(i64::MAX));
             match anchor::read(connection) {
                 Ok(anchor) => check.begin_at(anchor),
-                Err(error) => check.found(0, Flaw::Storage(format!("the anchor cannot be read: {error}"))),
+                Err(error) => check.found(
+                    0,
+                    Flaw::Storage(format!("the anchor cannot be read: {error}")),
+                ),
             }
         }
-        let read =
-            query::rows_between(connection, (after, last), PIECE, beside, |row| check.visit(row, beside));
+        let read = query::rows_between(connection, (after, last), PIECE, beside, |row| {
+            check.visit(row, beside);
+        });
         drop(snapshot);
         match read {
             Ok(Some(end)) => after = end,
@@ -137,16 +149,29 @@ fn check_anchor(connection: &Connection, check: &mut Check) -> Result<(), ReadEr
     };
     let anchor = anchor::read(connection).unwrap_or(None);
     drop(snapshot);
-    let told =
-        newest.and_then(|row| Some((row.seq, serde_json::from_str::<PrunedBody>(&row.record.body).ok()?)));
+    let told = newest.and_then(|row| {
+        Some((
+            row.seq,
+            serde_json::from_str::<PrunedBody>(&row.record.body).ok()?,
+        ))
+    });
     match (anchor, told) {
         (None, None) => {}
         (None, Some((seq, body))) => check.found(seq, Flaw::AnchorLost { up_to: body.up_to }),
         (Some(anchor), told) => {
-            let hash: String = anchor.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hash: String = anchor
+                .hash
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
             let vouches = |body: &PrunedBody| (body.up_to, &body.hash) == (anchor.up_to, &hash);
             if !told.is_some_and(|(_, body)| vouches(&body)) {
-                check.found(anchor.up_to + 1, Flaw::Unvouched { up_to: anchor.up_to });
+                check.found(
+                    anchor.up_to + 1,
+                    Flaw::Unvouched {
+                        up_to: anchor.up_to,
+                    },
+                );
             }
         }
     }
@@ -176,12 +201,18 @@ fn check_storage(connection: &Connection) -> Result<Vec<String>, ReadError> {
         let mut statement = connection.prepare(stray)?;
         let seqs = statement.query_map([], |row| row.get::<_, i64>(0))?;
         for seq in seqs {
-            found.push(format!("`facet` has a row for record {}, which is not there", seq?));
+            found.push(format!(
+                "`facet` has a row for record {}, which is not there",
+                seq?
+            ));
         }
     }
     Ok(found)
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }

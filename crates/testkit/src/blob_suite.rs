@@ -25,7 +25,9 @@ const BLOCK: u64 = 4 << 10;
 
 /// Bytes that repeat only after a long while.
 fn bytes(count: usize) -> Vec<u8> {
-    (0..count as u64).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    (0..count as u64)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
 }
 
 fn blocks(count: usize) -> Vec<u8> {
@@ -41,7 +43,9 @@ async fn put(store: &impl BlobStore, pieces: &[&[u8]]) -> Result<KeptBlob, BlobE
 }
 
 async fn all(blob: &Arc<dyn Blob>) -> Vec<u8> {
-    blob.read(0, usize::try_from(blob.size()).expect("small")).await.expect("readable")
+    blob.read(0, usize::try_from(blob.size()).expect("small"))
+        .await
+        .expect("readable")
 }
 
 async fn what_was_written_is_read_whole_and_in_parts(store: &impl BlobStore) {
@@ -51,11 +55,22 @@ async fn what_was_written_is_read_whole_and_in_parts(store: &impl BlobStore) {
     let blob = store.open(kept.digest).await.expect("there");
     assert_eq!(blob.size(), kept.size);
     assert!(all(&blob).await == written, "whole");
-    for (offset, limit) in [(0, 1), (999_999, 10), (500_000, 300_000), (1_000_003, 5), (u64::MAX, 5), (7, 0)]
-    {
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(written.len());
+    for (offset, limit) in [
+        (0, 1),
+        (999_999, 10),
+        (500_000, 300_000),
+        (1_000_003, 5),
+        (u64::MAX, 5),
+        (7, 0),
+    ] {
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(written.len());
         let expected = &written[from..(from + limit).min(written.len())];
-        assert!(blob.read(offset, limit).await.expect("readable") == expected, "{limit} at {offset}");
+        assert!(
+            blob.read(offset, limit).await.expect("readable") == expected,
+            "{limit} at {offset}"
+        );
     }
 }
 
@@ -67,18 +82,31 @@ async fn a_content_is_named_by_its_bytes_however_they_were_cut(store: &impl Blob
     assert_eq!(once, in_parts);
     let other = put(store, &[tail, head]).await.expect("kept");
     assert_ne!(once.digest, other.digest);
-    let abc = put(store, &[b"abc"]).await.expect("kept").digest.to_string();
-    assert_eq!(abc, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    let abc = put(store, &[b"abc"])
+        .await
+        .expect("kept")
+        .digest
+        .to_string();
+    assert_eq!(
+        abc,
+        "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
 }
 
 async fn an_empty_content_is_a_content(store: &impl BlobStore) {
     let kept = put(store, &[]).await.expect("kept");
     let blob = store.open(kept.digest).await.expect("there");
-    assert_eq!((kept.size, blob.size(), all(&blob).await), (0, 0, Vec::new()));
+    assert_eq!(
+        (kept.size, blob.size(), all(&blob).await),
+        (0, 0, Vec::new())
+    );
 }
 
 async fn what_was_never_written_is_missing(store: &impl BlobStore) {
-    assert_eq!(store.open(ContentDigest([7; 32])).await.err(), Some(BlobError::Missing));
+    assert_eq!(
+        store.open(ContentDigest([7; 32])).await.err(),
+        Some(BlobError::Missing)
+    );
 }
 
 async fn a_writer_that_is_dropped_leaves_nothing(store: &impl BlobStore) {
@@ -100,9 +128,14 @@ async fn beyond_its_limit_it_refuses_and_says_which(store: &impl BlobStore) {
         Ok(()) => writer.finish().await.map(drop),
         Err(error) => Err(error),
     };
-    assert!(matches!(refused, Err(BlobError::Full { limit, .. }) if limit == 1_000 * BLOCK), "{refused:?}");
+    assert!(
+        matches!(refused, Err(BlobError::Full { limit, .. }) if limit == 1_000 * BLOCK),
+        "{refused:?}"
+    );
     assert!(store.open(first.digest).await.is_ok(), "what is kept stays");
-    put(store, &[&blocks(100)]).await.expect("the rest can still be used");
+    put(store, &[&blocks(100)])
+        .await
+        .expect("the rest can still be used");
 }
 
 async fn equal_contents_take_room_once(store: &impl BlobStore) {
@@ -110,7 +143,10 @@ async fn equal_contents_take_room_once(store: &impl BlobStore) {
         put(store, &[&blocks(400)]).await.expect("kept");
     }
     put(store, &[&blocks(600)]).await.expect("kept");
-    assert!(put(store, &[&blocks(1)]).await.is_err(), "full to the last block");
+    assert!(
+        put(store, &[&blocks(1)]).await.is_err(),
+        "full to the last block"
+    );
 }
 
 async fn writers_at_the_same_time_share_the_room(store: &impl BlobStore) {
@@ -122,5 +158,8 @@ async fn writers_at_the_same_time_share_the_room(store: &impl BlobStore) {
         first.finish().await.is_ok() && written.0.is_ok(),
         second.finish().await.is_ok() && written.1.is_ok(),
     );
-    assert!(ends.0 != ends.1, "there is room for one of the two: {ends:?}");
+    assert!(
+        ends.0 != ends.1,
+        "there is room for one of the two: {ends:?}"
+    );
 }

@@ -1,38 +1,100 @@
 //! Every kind of end that a call can have, for tests of whoever shows results.
 
 use toolpost_model::{
-    ArtifactId, ArtifactRef, Content, ContentDigest, Disposition, ErrorClass, InvocationId, Outcome,
-    PersistStrategy, Recoverability, Redactions, ResultPersistence, RetryGuidance, Timings, ToolError,
-    ToolResult, Truncation,
+    ArtifactId, ArtifactRef, Content, ContentDigest, Disposition, ErrorClass, InvocationId,
+    Outcome, PersistStrategy, Recoverability, Redactions, ResultPersistence, RetryGuidance,
+    Timings, ToolError, ToolResult, Truncation,
 };
 
 /// One end of each kind, by name. No two mean the same, so no two may look the same to whoever is shown them, whatever
 /// their texts are.
 pub fn every_end() -> Vec<(&'static str, ToolResult)> {
-    let shown = |outcome, disposition| ToolResult { outcome, disposition, ..whole() };
-    let nothing = |disposition| ToolResult { content: Vec::new(), ..shown(Outcome::Succeeded, disposition) };
+    let shown = |outcome, disposition| ToolResult {
+        outcome,
+        disposition,
+        ..whole()
+    };
+    let nothing = |disposition| ToolResult {
+        content: Vec::new(),
+        ..shown(Outcome::Succeeded, disposition)
+    };
     let mut ends = vec![
         ("whole", whole()),
         ("empty", nothing(Disposition::Empty)),
         ("partial", shown(Outcome::Partial, Disposition::Inline)),
-        ("preview", kept(Disposition::Preview, PersistStrategy::PreviewAndPersist)),
-        ("too large to keep", ToolResult { artifacts: Vec::new(), ..dropped() }),
-        ("kept apart", kept(Disposition::RefOnly, PersistStrategy::RefOnly)),
+        (
+            "preview",
+            kept(Disposition::Preview, PersistStrategy::PreviewAndPersist),
+        ),
+        (
+            "too large to keep",
+            ToolResult {
+                artifacts: Vec::new(),
+                ..dropped()
+            },
+        ),
+        (
+            "kept apart",
+            kept(Disposition::RefOnly, PersistStrategy::RefOnly),
+        ),
         ("held back", nothing(Disposition::Redacted)),
-        ("without its secrets", ToolResult { redactions: one_secret(), ..whole() }),
-        ("withheld", ToolResult { outcome: Outcome::Succeeded, ..failed(ErrorClass::HookBlocked, true) }),
+        (
+            "without its secrets",
+            ToolResult {
+                redactions: one_secret(),
+                ..whole()
+            },
+        ),
+        (
+            "withheld",
+            ToolResult {
+                outcome: Outcome::Succeeded,
+                ..failed(ErrorClass::HookBlocked, true)
+            },
+        ),
     ];
     for (name, outcome, class, safe) in [
         ("broke", Outcome::Failed, ErrorClass::ExecutionFailed, false),
-        ("denied", Outcome::Denied, ErrorClass::PermissionDenied, true),
-        ("pending", Outcome::Rejected, ErrorClass::ApprovalPending, true),
-        ("not taken", Outcome::Rejected, ErrorClass::RateLimited, true),
+        (
+            "denied",
+            Outcome::Denied,
+            ErrorClass::PermissionDenied,
+            true,
+        ),
+        (
+            "pending",
+            Outcome::Rejected,
+            ErrorClass::ApprovalPending,
+            true,
+        ),
+        (
+            "not taken",
+            Outcome::Rejected,
+            ErrorClass::RateLimited,
+            true,
+        ),
         ("canceled", Outcome::Canceled, ErrorClass::Canceled, true),
-        ("sibling", Outcome::Canceled, ErrorClass::SiblingCanceled, true),
+        (
+            "sibling",
+            Outcome::Canceled,
+            ErrorClass::SiblingCanceled,
+            true,
+        ),
         ("timed out", Outcome::TimedOut, ErrorClass::Timeout, true),
-        ("unknown", Outcome::Unknown, ErrorClass::OutcomeUnknown, false),
+        (
+            "unknown",
+            Outcome::Unknown,
+            ErrorClass::OutcomeUnknown,
+            false,
+        ),
     ] {
-        ends.push((name, ToolResult { outcome, ..failed(class, safe) }));
+        ends.push((
+            name,
+            ToolResult {
+                outcome,
+                ..failed(class, safe)
+            },
+        ));
     }
     let mut broke = failed(ErrorClass::Timeout, false);
     broke.outcome = Outcome::TimedOut;
@@ -73,8 +135,14 @@ fn one_secret() -> Redactions {
 }
 
 fn kept(disposition: Disposition, strategy: PersistStrategy) -> ToolResult {
-    let mut result = ToolResult { disposition, ..whole() };
-    let id = ArtifactId { invocation: result.invocation_id, place: 1 };
+    let mut result = ToolResult {
+        disposition,
+        ..whole()
+    };
+    let id = ArtifactId {
+        invocation: result.invocation_id,
+        place: 1,
+    };
     result.artifacts = vec![ArtifactRef {
         id,
         name: "result".to_owned(),
@@ -99,7 +167,13 @@ fn kept(disposition: Disposition, strategy: PersistStrategy) -> ToolResult {
 }
 
 fn cut(artifact: Option<ArtifactId>) -> Truncation {
-    Truncation { shown: 4, total: Some(100), unit: "characters".to_owned(), hint: None, artifact }
+    Truncation {
+        shown: 4,
+        total: Some(100),
+        unit: "characters".to_owned(),
+        hint: None,
+        artifact,
+    }
 }
 
 fn dropped() -> ToolResult {
@@ -119,9 +193,18 @@ fn failed(class: ErrorClass, safe: bool) -> ToolResult {
         message: "so".to_owned(),
         hint: None,
         recoverability: Recoverability::Operator,
-        retry: RetryGuidance { safe, ..RetryGuidance::SAFE },
+        retry: RetryGuidance {
+            safe,
+            ..RetryGuidance::SAFE
+        },
         details: None,
     };
     let (is_error, disposition) = (true, Disposition::Synthetic);
-    ToolResult { is_error, disposition, content: Vec::new(), error: Some(error), ..whole() }
+    ToolResult {
+        is_error,
+        disposition,
+        content: Vec::new(),
+        error: Some(error),
+        ..whole()
+    }
 }

@@ -7,7 +7,9 @@ mod pruning;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use toolpost_core::{GENESIS, Journal, Query, Record, RecordKind, RequestKey, StoredRecord, Strength, chain};
+use toolpost_core::{
+    GENESIS, Journal, Query, Record, RecordKind, RequestKey, StoredRecord, Strength, chain,
+};
 use toolpost_model::{InvocationId, RequestId, SessionId};
 
 /// Runs every check, each on a journal of its own that `make` hands over empty.
@@ -47,11 +49,17 @@ fn microseconds(at: i64) -> Timestamp {
 }
 
 fn call_record(kind: RecordKind, id: InvocationId) -> Record {
-    Record { invocation_id: Some(id), ..sample_record(kind) }
+    Record {
+        invocation_id: Some(id),
+        ..sample_record(kind)
+    }
 }
 
 fn request_record(session: &str, request: &str, digest: u8) -> Record {
-    let key = RequestKey { id: RequestId::new(request), digest: [digest; 32] };
+    let key = RequestKey {
+        id: RequestId::new(request),
+        digest: [digest; 32],
+    };
     Record {
         session_id: Some(SessionId::new(session)),
         request: Some(key),
@@ -60,11 +68,17 @@ fn request_record(session: &str, request: &str, digest: u8) -> Record {
 }
 
 fn session_record(kind: RecordKind, session: &str) -> Record {
-    Record { session_id: Some(SessionId::new(session)), ..sample_record(kind) }
+    Record {
+        session_id: Some(SessionId::new(session)),
+        ..sample_record(kind)
+    }
 }
 
 async fn put<J: Journal>(journal: &J, record: Record) -> u64 {
-    journal.append(record, Strength::Committed).await.expect("append")
+    journal
+        .append(record, Strength::Committed)
+        .await
+        .expect("append")
 }
 
 async fn everything<J: Journal>(journal: &J) -> Vec<StoredRecord> {
@@ -75,8 +89,20 @@ async fn an_empty_journal_answers_with_nothing<J: Journal>(journal: &J) {
     let (session, request) = (SessionId::new("s"), RequestId::new("r"));
     assert_eq!(everything(journal).await, []);
     assert_eq!(journal.last_start().await.expect("last start"), 0);
-    assert_eq!(journal.records_of(InvocationId::new()).await.expect("records"), []);
-    assert_eq!(journal.find_request(&session, &request).await.expect("request"), None);
+    assert_eq!(
+        journal
+            .records_of(InvocationId::new())
+            .await
+            .expect("records"),
+        []
+    );
+    assert_eq!(
+        journal
+            .find_request(&session, &request)
+            .await
+            .expect("request"),
+        None
+    );
     assert_eq!(journal.find_session(&session).await.expect("session"), None);
     assert_eq!(journal.find(Query::newest(9)).await.expect("find"), []);
     let head = journal.head().await.expect("head");
@@ -84,8 +110,9 @@ async fn an_empty_journal_answers_with_nothing<J: Journal>(journal: &J) {
 }
 
 async fn numbers_count_up_from_one_and_the_chain_holds<J: Journal>(journal: &J) {
-    for (place, strength) in
-        [Strength::Committed, Strength::Synced, Strength::Committed].into_iter().enumerate()
+    for (place, strength) in [Strength::Committed, Strength::Synced, Strength::Committed]
+        .into_iter()
+        .enumerate()
     {
         let record = call_record(RecordKind::ALL[place], InvocationId::new());
         let seq = journal.append(record, strength).await.expect("append");
@@ -99,7 +126,11 @@ fn assert_chain(stored: &[StoredRecord], count: usize) {
     let mut previous = GENESIS;
     for (row, seq) in stored.iter().zip(1..) {
         assert_eq!(row.seq, seq, "numbers have no holes");
-        assert_eq!(row.hash, chain(&previous, seq, &row.record), "the hash of record {seq}");
+        assert_eq!(
+            row.hash,
+            chain(&previous, seq, &row.record),
+            "the hash of record {seq}"
+        );
         previous = row.hash;
     }
 }
@@ -109,22 +140,47 @@ async fn what_is_read_equals_what_was_written<J: Journal>(journal: &J) {
     let finer = moment.as_nanosecond() + 789;
     let finer = Timestamp::from_nanosecond(finer).expect("a moment of our time");
     let large = format!("{{\"text\":\"{}\"}}", "ö".repeat(1 << 20));
-    let bodies = ["{}", "{\"text\":\"żółć \u{1F527} \u{0} \u{202e} '; DROP TABLE record\"}", large.as_str()];
+    let bodies = [
+        "{}",
+        "{\"text\":\"żółć \u{1F527} \u{0} \u{202e} '; DROP TABLE record\"}",
+        large.as_str(),
+    ];
     for (kind, place) in RecordKind::ALL.into_iter().zip(0..) {
         let written = Record {
             kind,
             at: finer,
             body: bodies[place % bodies.len()].into(),
-            ..if place % 2 == 0 { request_record("sitzung ü", "n\u{1F527}", 7) } else { sample_record(kind) }
+            ..if place % 2 == 0 {
+                request_record("sitzung ü", "n\u{1F527}", 7)
+            } else {
+                sample_record(kind)
+            }
         };
         let seq = put(journal, written.clone()).await;
         let read = journal.read(seq - 1, 1).await.expect("read").remove(0);
-        assert_eq!(read.record, Record { at: moment, ..written }, "{kind:?}");
+        assert_eq!(
+            read.record,
+            Record {
+                at: moment,
+                ..written
+            },
+            "{kind:?}"
+        );
     }
     assert_chain(&everything(journal).await, RecordKind::ALL.len());
     let before_our_time = microseconds(-1);
-    let seq = put(journal, Record { at: before_our_time, ..sample_record(RecordKind::Ended) }).await;
-    assert_eq!(journal.read(seq - 1, 1).await.expect("read")[0].record.at, before_our_time);
+    let seq = put(
+        journal,
+        Record {
+            at: before_our_time,
+            ..sample_record(RecordKind::Ended)
+        },
+    )
+    .await;
+    assert_eq!(
+        journal.read(seq - 1, 1).await.expect("read")[0].record.at,
+        before_our_time
+    );
 }
 
 async fn a_session_is_read_page_by_page<J: Journal>(journal: &J) {
@@ -141,15 +197,27 @@ async fn a_session_is_read_page_by_page<J: Journal>(journal: &J) {
     loop {
         let page = journal.of_session(&session, after, 7).await.expect("page");
         assert!(page.rows.len() <= 7 && page.up_to >= after, "{page:?}");
-        assert!(page.rows.iter().all(|row| row.seq > after && row.seq <= page.up_to), "{page:?}");
+        assert!(
+            page.rows
+                .iter()
+                .all(|row| row.seq > after && row.seq <= page.up_to),
+            "{page:?}"
+        );
         if page.up_to == after {
             break;
         }
         found.extend(page.rows.iter().map(|row| row.seq));
         after = page.up_to;
     }
-    assert_eq!((found, after), (expected, 600), "every record of the session once, and then the end");
-    let beyond = journal.of_session(&session, u64::MAX, 7).await.expect("page");
+    assert_eq!(
+        (found, after),
+        (expected, 600),
+        "every record of the session once, and then the end"
+    );
+    let beyond = journal
+        .of_session(&session, u64::MAX, 7)
+        .await
+        .expect("page");
     assert_eq!((beyond.rows, beyond.up_to), (Vec::new(), u64::MAX));
 }
 
@@ -171,7 +239,10 @@ async fn records_of_a_call_come_in_order<J: Journal>(journal: &J) {
     for (id, seqs) in [(one, [1, 3, 5, 7, 9]), (other, [2, 4, 6, 8, 10])] {
         let found = journal.records_of(id).await.expect("records");
         assert_eq!(found.iter().map(|row| row.seq).collect::<Vec<_>>(), seqs);
-        assert_eq!(found.iter().map(|row| row.record.kind).collect::<Vec<_>>(), life);
+        assert_eq!(
+            found.iter().map(|row| row.record.kind).collect::<Vec<_>>(),
+            life
+        );
         assert!(found.iter().all(|row| row.record.invocation_id == Some(id)));
     }
 }
@@ -184,11 +255,20 @@ async fn a_request_finds_its_newest_record<J: Journal>(journal: &J) {
     put(journal, request_record("s", "another", 4)).await;
     let check = async |session: &str, request: &str| {
         let (session, request) = (SessionId::new(session), RequestId::new(request));
-        journal.find_request(&session, &request).await.expect("request")
+        journal
+            .find_request(&session, &request)
+            .await
+            .expect("request")
     };
     let found = check("s", "r").await.expect("the request is there");
-    assert_eq!((found.seq, found.record.request.expect("its key").digest), (newest, [3; 32]));
-    assert_eq!(check("other", "r").await.expect("the other session's").seq, 1);
+    assert_eq!(
+        (found.seq, found.record.request.expect("its key").digest),
+        (newest, [3; 32])
+    );
+    assert_eq!(
+        check("other", "r").await.expect("the other session's").seq,
+        1
+    );
     assert_eq!(check("s", "never").await, None);
     assert_eq!(check("never", "r").await, None);
     assert_eq!(check("S", "r").await, None, "ids are compared byte by byte");
@@ -200,11 +280,31 @@ async fn a_session_finds_its_newest_session_record<J: Journal>(journal: &J) {
     let closed = put(journal, session_record(RecordKind::SessionClosed, "s")).await;
     put(journal, session_record(RecordKind::Ended, "s")).await;
     put(journal, request_record("s", "r", 1)).await;
-    let found = journal.find_session(&SessionId::new("s")).await.expect("session").expect("it is there");
-    assert_eq!((found.seq, found.record.kind), (closed, RecordKind::SessionClosed));
-    let found = journal.find_session(&SessionId::new("t")).await.expect("session").expect("it is there");
-    assert_eq!((found.seq, found.record.kind), (2, RecordKind::SessionOpened));
-    assert_eq!(journal.find_session(&SessionId::new("u")).await.expect("session"), None);
+    let found = journal
+        .find_session(&SessionId::new("s"))
+        .await
+        .expect("session")
+        .expect("it is there");
+    assert_eq!(
+        (found.seq, found.record.kind),
+        (closed, RecordKind::SessionClosed)
+    );
+    let found = journal
+        .find_session(&SessionId::new("t"))
+        .await
+        .expect("session")
+        .expect("it is there");
+    assert_eq!(
+        (found.seq, found.record.kind),
+        (2, RecordKind::SessionOpened)
+    );
+    assert_eq!(
+        journal
+            .find_session(&SessionId::new("u"))
+            .await
+            .expect("session"),
+        None
+    );
 }
 
 async fn the_last_start_is_the_newest_one<J: Journal>(journal: &J) {
@@ -253,17 +353,32 @@ async fn concurrent_appends_each_get_a_number_of_their_own<J: Journal>(journal: 
         for round in 0..EACH {
             let body = format!("{{\"task\":{task},\"round\":{round}}}");
             let id = InvocationId::new();
-            let record = Record { body, ..call_record(RecordKind::Ended, id) };
-            let strength = if task.is_multiple_of(2) { Strength::Committed } else { Strength::Synced };
-            let seq = journal.append(record.clone(), strength).await.expect("append");
-            assert!(seq > before, "what a caller wrote later has the higher number");
+            let record = Record {
+                body,
+                ..call_record(RecordKind::Ended, id)
+            };
+            let strength = if task.is_multiple_of(2) {
+                Strength::Committed
+            } else {
+                Strength::Synced
+            };
+            let seq = journal
+                .append(record.clone(), strength)
+                .await
+                .expect("append");
+            assert!(
+                seq > before,
+                "what a caller wrote later has the higher number"
+            );
             before = seq;
             let found = journal.records_of(id).await.expect("records");
             assert_eq!(found.len(), 1, "an append that resolved can be read");
             assert_eq!((found[0].seq, &found[0].record), (seq, &record));
         }
     };
-    let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(one_task(journal.clone(), task))).collect();
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| tokio::spawn(one_task(journal.clone(), task)))
+        .collect();
     for task in tasks {
         task.await.expect("no task panics");
     }

@@ -14,7 +14,10 @@
 //! # }
 //! ```
 #![warn(missing_docs)]
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should stop with the reason")]
+#![expect(
+    clippy::expect_used,
+    reason = "a test that cannot set itself up should stop with the reason"
+)]
 
 pub mod amplifier;
 mod blob_suite;

@@ -7,7 +7,9 @@ use std::sync::{
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use toolpost_model::{ClassFact, Declaration, EffectClass, Effects, Tool, ToolCall, ToolFailure, ToolOutput};
+use toolpost_model::{
+    ClassFact, Declaration, EffectClass, Effects, Tool, ToolCall, ToolFailure, ToolOutput,
+};
 
 /// A tool with a fixed answer that counts and keeps its calls. Clones share what they remember.
 #[derive(Clone)]
@@ -36,12 +38,19 @@ impl Gate {
     /// A closed gate.
     #[expect(clippy::new_without_default, reason = "a gate is made on purpose")]
     pub fn new() -> Self {
-        Self { entered: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
+        Self {
+            entered: Arc::new(Semaphore::new(0)),
+            open: Arc::new(Semaphore::new(0)),
+        }
     }
 
     /// Waits until `count` more calls stand at the gate.
     pub async fn entered(&self, count: u32) {
-        self.entered.acquire_many(count).await.expect("the gate is never closed").forget();
+        self.entered
+            .acquire_many(count)
+            .await
+            .expect("the gate is never closed")
+            .forget();
     }
 
     /// Lets `count` calls through.
@@ -119,7 +128,11 @@ impl MockTool {
 
     /// What it was given, in order.
     pub fn inputs(&self) -> Vec<Value> {
-        self.memory.inputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.memory
+            .inputs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -135,10 +148,18 @@ impl Tool for MockTool {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         self.memory.calls.fetch_add(1, Ordering::SeqCst);
         let input = call.input.arguments().value().clone();
-        self.memory.inputs.lock().unwrap_or_else(PoisonError::into_inner).push(input);
+        self.memory
+            .inputs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(input);
         if let Some(gate) = &self.gate {
             gate.entered.add_permits(1);
-            gate.open.acquire().await.expect("the gate is never closed").forget();
+            gate.open
+                .acquire()
+                .await
+                .expect("the gate is never closed")
+                .forget();
         }
         self.answer.clone()
     }

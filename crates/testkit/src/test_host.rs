@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use serde_json::Value;
 use toolpost_core::{
-    CallRequest, Cassette, Host, HostBuilder, MemoryJournal, Policy, PolicySpec, ReplayOptions, Session,
-    StoredRecord,
+    CallRequest, Cassette, Host, HostBuilder, MemoryJournal, Policy, PolicySpec, ReplayOptions,
+    Session, StoredRecord,
 };
 use toolpost_model::{Mode, ModelInput, Principal, Rule, RuleOrigin, Tool, ToolResult};
 
@@ -31,11 +31,23 @@ impl TestHost {
     }
 
     /// A host on a journal that may have a past.
-    pub async fn on(journal: Arc<MemoryJournal>, change: impl FnOnce(HostBuilder) -> HostBuilder) -> Self {
-        let builder = Host::builder().journal(journal.clone()).policy(Self::policy(Mode::Bypass, &[]));
-        let host = change(builder).build().await.expect("a host in memory starts");
+    pub async fn on(
+        journal: Arc<MemoryJournal>,
+        change: impl FnOnce(HostBuilder) -> HostBuilder,
+    ) -> Self {
+        let builder = Host::builder()
+            .journal(journal.clone())
+            .policy(Self::policy(Mode::Bypass, &[]));
+        let host = change(builder)
+            .build()
+            .await
+            .expect("a host in memory starts");
         let session = host.default_session(&Principal::agent("test"));
-        Self { host, journal, session }
+        Self {
+            host,
+            journal,
+            session,
+        }
     }
 
     /// A host that answers as the cassette in a file says, in any order and at once. `toolpost capture` writes such
@@ -60,32 +72,53 @@ impl TestHost {
     /// Stops the test unless every call of the cassette was made, and no other.
     #[track_caller]
     pub fn assert_replayed(&self) {
-        let report = self.host.replay_report().expect("the host serves a recording");
-        assert!(report.refused == 0 && report.left.is_empty(), "not as recorded: {report:?}");
+        let report = self
+            .host
+            .replay_report()
+            .expect("the host serves a recording");
+        assert!(
+            report.refused == 0 && report.left.is_empty(),
+            "not as recorded: {report:?}"
+        );
     }
 
     /// A policy from rule lines.
     pub fn policy(mode: Mode, rules: &[&str]) -> Policy {
         let rule = |line: &&str| Rule::parse(line, RuleOrigin::Cli, "test").expect("a rule");
         let rules = rules.iter().map(rule).collect();
-        Policy::compile(PolicySpec { mode, rules, ..PolicySpec::default() })
-            .expect("rules that mean something")
+        Policy::compile(PolicySpec {
+            mode,
+            rules,
+            ..PolicySpec::default()
+        })
+        .expect("rules that mean something")
     }
 
     /// A request in the host's session.
     pub fn request(&self, tool: &str, arguments: Value) -> CallRequest {
-        CallRequest::new(Arc::clone(&self.session), tool, ModelInput::value(arguments))
+        CallRequest::new(
+            Arc::clone(&self.session),
+            tool,
+            ModelInput::value(arguments),
+        )
     }
 
     /// Calls a tool and waits for its result.
     pub async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
-        self.host.call(self.request(tool, arguments)).await.result().clone()
+        self.host
+            .call(self.request(tool, arguments))
+            .await
+            .result()
+            .clone()
     }
 
     /// Everything on record.
     pub async fn records(&self) -> Vec<StoredRecord> {
         use toolpost_core::Journal as _;
-        self.journal.read(0, usize::MAX).await.expect("memory can be read")
+        self.journal
+            .read(0, usize::MAX)
+            .await
+            .expect("memory can be read")
     }
 
     /// What is on record of calls, apart from what tells of the host, its tools and its sessions.

@@ -17,13 +17,19 @@ pub(crate) fn from_words(words: &[String], schema: Option<&Value>) -> anyhow::Re
         let (key, value) = match key.strip_suffix(':') {
             Some(key) => {
                 let value = serde_json::from_str(given).map_err(|error| {
-                    UsageError(format!("`{given}` is not JSON, as `{key}:=` wants: {error}"))
+                    UsageError(format!(
+                        "`{given}` is not JSON, as `{key}:=` wants: {error}"
+                    ))
                 })?;
                 (key, value)
             }
-            None => {
-                (key, guided(given, schema.and_then(|schema| schema.pointer(&format!("/properties/{key}")))))
-            }
+            None => (
+                key,
+                guided(
+                    given,
+                    schema.and_then(|schema| schema.pointer(&format!("/properties/{key}"))),
+                ),
+            ),
         };
         if object.insert(key.to_owned(), value).is_some() {
             return Err(UsageError(format!("`{key}` is given twice")).into());
@@ -37,7 +43,8 @@ fn guided(given: &str, schema: Option<&Value>) -> Value {
     let takes_text = match schema.and_then(|schema| schema.get("type")) {
         Some(Value::String(kind)) => kind == "string",
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
-        _ => schema.is_none_or(|schema| schema.get("enum").is_some() || schema.get("anyOf").is_none()),
+        _ => schema
+            .is_none_or(|schema| schema.get("enum").is_some() || schema.get("anyOf").is_none()),
     };
     if takes_text {
         return Value::String(given.to_owned());
@@ -57,14 +64,24 @@ mod tests {
             "path": { "type": "string" }, "limit": { "type": ["integer", "null"] }, "deep": { "type": "boolean" }
         } });
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        assert_eq!(&from_words(&words, Some(&schema)).unwrap_or_default(), expected, "{words:?}");
+        assert_eq!(
+            &from_words(&words, Some(&schema)).unwrap_or_default(),
+            expected,
+            "{words:?}"
+        );
     }
 
     #[test]
     fn words_become_what_the_schema_wants() {
         check(&[], &json!({}));
-        check(&["path=5", "limit=5", "deep=true"], &json!({ "path": "5", "limit": 5, "deep": true }));
-        check(&["path=a=b", "other=1"], &json!({ "path": "a=b", "other": "1" }));
+        check(
+            &["path=5", "limit=5", "deep=true"],
+            &json!({ "path": "5", "limit": 5, "deep": true }),
+        );
+        check(
+            &["path=a=b", "other=1"],
+            &json!({ "path": "a=b", "other": "1" }),
+        );
         check(&["other:=[1,2]"], &json!({ "other": [1, 2] }));
         check(&["limit=many"], &json!({ "limit": "many" }));
         check(&["path"], &Value::Null);

@@ -10,7 +10,15 @@ pub(crate) fn described(authority: &AuthorityConfig) -> String {
             format!("`{}`", command.join(" ").escape_debug())
         }
     };
-    let kept = authority.cache.map(|time| format!(", answers kept for {}", ConfigDuration::new(time)));
-    let (timeout, kept) = (ConfigDuration::new(authority.timeout), kept.unwrap_or_default());
-    format!("{}: {reach} ({timeout}{kept}); {}", authority.name, authority.place)
+    let kept = authority
+        .cache
+        .map(|time| format!(", answers kept for {}", ConfigDuration::new(time)));
+    let (timeout, kept) = (
+        ConfigDuration::new(authority.timeout),
+        kept.unwrap_or_default(),
+    );
+    format!(
+        "{}: {reach} ({timeout}{kept}); {}",
+        authority.name, authority.place
+    )
 }

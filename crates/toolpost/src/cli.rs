@@ -6,15 +6,21 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolpost_model::{Mode, SandboxProfile};
 
 use crate::commands::{
-    a2a::A2aArgs, approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs, capture::CaptureArgs,
-    completions::CompletionsArgs, connect::ConnectArgs, doctor::DoctorArgs, explain::ExplainArgs,
-    journal::JournalArgs, modules::ModulesArgs, new::NewArgs, reference::ReferenceArgs, serve::ServeArgs,
-    tools::ToolsArgs, trust::TrustArgs, validate::ValidateArgs, watch::WatchArgs,
+    a2a::A2aArgs, approvals::ApprovalsArgs, artifacts::ArtifactsArgs, call::CallArgs,
+    capture::CaptureArgs, completions::CompletionsArgs, connect::ConnectArgs, doctor::DoctorArgs,
+    explain::ExplainArgs, journal::JournalArgs, modules::ModulesArgs, new::NewArgs,
+    reference::ReferenceArgs, serve::ServeArgs, tools::ToolsArgs, trust::TrustArgs,
+    validate::ValidateArgs, watch::WatchArgs,
 };
 
 /// Holds the tools of AI agents: one binary between agents and everything they can call.
 #[derive(Parser)]
-#[command(name = "toolpost", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    name = "toolpost",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -81,7 +87,10 @@ pub(crate) struct PlaceArgs {
 
 impl PlaceArgs {
     pub(crate) fn is_given(&self) -> bool {
-        self.workspace.is_some() || self.data_dir.is_some() || self.config.is_some() || self.policy.is_some()
+        self.workspace.is_some()
+            || self.data_dir.is_some()
+            || self.config.is_some()
+            || self.policy.is_some()
     }
 }
 
@@ -189,7 +198,9 @@ fn profile(text: &str) -> Result<SandboxProfile, UnknownProfile> {
         SandboxProfile::Network,
         SandboxProfile::None,
     ];
-    all.into_iter().find(|profile| profile.as_str() == text).ok_or(UnknownProfile)
+    all.into_iter()
+        .find(|profile| profile.as_str() == text)
+        .ok_or(UnknownProfile)
 }
 
 /// The word after `--sandbox` is no profile.

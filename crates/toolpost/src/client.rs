@@ -35,11 +35,14 @@ impl Feed {
     pub(crate) async fn next(&mut self) -> anyhow::Result<Told> {
         loop {
             while let Some(message) = next_message(&mut self.buffer) {
-                let text =
-                    std::str::from_utf8(&message).context("the running host sent text that is not UTF-8")?;
+                let text = std::str::from_utf8(&message)
+                    .context("the running host sent text that is not UTF-8")?;
                 let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
                 if let (Some(event), Some(data)) = (field("event: "), field("data: ")) {
-                    return Ok(Told { event: event.to_owned(), data: data.to_owned() });
+                    return Ok(Told {
+                        event: event.to_owned(),
+                        data: data.to_owned(),
+                    });
                 }
             }
             let frame = self.body.frame().await.context("the host has ended")?;
@@ -94,14 +97,20 @@ pub(crate) struct Client {
 impl Client {
     /// Connects and hears which host is there. `None`: nobody is.
     pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<(Self, HostFacts)>> {
-        let Ok(stream) = UnixStream::connect(socket).await else { return Ok(None) };
+        let Ok(stream) = UnixStream::connect(socket).await else {
+            return Ok(None);
+        };
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        let mut client = Self { sender, session: None };
-        let asked = tokio::time::timeout(PATIENCE, client.json(Method::GET, "/host", String::new())).await;
+        let mut client = Self {
+            sender,
+            session: None,
+        };
+        let asked =
+            tokio::time::timeout(PATIENCE, client.json(Method::GET, "/host", String::new())).await;
         let (_, facts) = asked.context("a host holds the data directory but does not answer")??;
-        let facts =
-            serde_json::from_value(facts).context("something else than a host answers on the socket")?;
+        let facts = serde_json::from_value(facts)
+            .context("something else than a host answers on the socket")?;
         Ok(Some((client, facts)))
     }
 
@@ -123,8 +132,14 @@ impl Client {
             None => request,
         };
         let request = request.body(Full::new(Bytes::from(body)))?;
-        self.sender.ready().await.context("the running host does not answer")?;
-        self.sender.send_request(request).await.context("the running host does not answer")
+        self.sender
+            .ready()
+            .await
+            .context("the running host does not answer")?;
+        self.sender
+            .send_request(request)
+            .await
+            .context("the running host does not answer")
     }
 
     /// A request whose answer is one JSON value.
@@ -142,18 +157,26 @@ impl Client {
             .await
             .context("the running host stopped in the middle")?
             .to_bytes();
-        let value =
-            serde_json::from_slice(&bytes).context("the running host sent something that is not JSON")?;
+        let value = serde_json::from_slice(&bytes)
+            .context("the running host sent something that is not JSON")?;
         Ok((status, value))
     }
 
     /// Listens to a stream that goes on until one side leaves.
     pub(crate) async fn feed(mut self, path: &str) -> anyhow::Result<Feed> {
-        let response = self.send(Method::GET, path, "text/event-stream", String::new()).await?;
+        let response = self
+            .send(Method::GET, path, "text/event-stream", String::new())
+            .await?;
         if !response.status().is_success() {
-            bail!("the running host refused to tell what happens: {}", response.status());
+            bail!(
+                "the running host refused to tell what happens: {}",
+                response.status()
+            );
         }
-        Ok(Feed { body: response.into_body(), buffer: BytesMut::new() })
+        Ok(Feed {
+            body: response.into_body(),
+            buffer: BytesMut::new(),
+        })
     }
 
     /// Calls a tool and hears its events.
@@ -163,9 +186,13 @@ impl Client {
         body: String,
         mut heard: impl FnMut(EventBody),
     ) -> anyhow::Result<Sent> {
-        let response = self.send(Method::POST, path, "text/event-stream", body).await?;
-        let is_stream =
-            response.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let response = self
+            .send(Method::POST, path, "text/event-stream", body)
+            .await?;
+        let is_stream = response
+            .headers()
+            .get("content-type")
+            .is_some_and(|kind| kind == "text/event-stream");
         let mut body = response.into_body();
         if !is_stream {
             let bytes = body.collect().await?.to_bytes();
@@ -174,7 +201,9 @@ impl Client {
         let mut buffer = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| HostLost)?;
-            let Ok(data) = frame.into_data() else { continue };
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
             buffer.extend_from_slice(&data);
             while let Some(message) = next_message(&mut buffer) {
                 match read_frame(&message)? {
@@ -194,13 +223,20 @@ fn refused(bytes: &[u8]) -> anyhow::Error {
     let error = &body["error"];
     let hint = match error["code"].as_str() {
         // The host's own hint is for those who write requests.
-        Some("unknown_session") => Some("the live page names its session, such as `default:agent:agent`"),
+        Some("unknown_session") => {
+            Some("the live page names its session, such as `default:agent:agent`")
+        }
         Some(_) | None => error["hint"].as_str(),
     };
-    let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    let hint = hint
+        .map(|hint| format!("\nhint: {hint}"))
+        .unwrap_or_default();
     match error["message"].as_str() {
         Some(message) => anyhow::anyhow!("{message}{hint}"),
-        None => anyhow::anyhow!("the running host refused: {}", String::from_utf8_lossy(bytes)),
+        None => anyhow::anyhow!(
+            "the running host refused: {}",
+            String::from_utf8_lossy(bytes)
+        ),
     }
 }
 
@@ -211,9 +247,12 @@ enum Frame {
 }
 
 fn read_frame(message: &[u8]) -> anyhow::Result<Frame> {
-    let message = std::str::from_utf8(message).context("the running host sent text that is not UTF-8")?;
+    let message =
+        std::str::from_utf8(message).context("the running host sent text that is not UTF-8")?;
     let field = |name: &str| message.lines().find_map(|line| line.strip_prefix(name));
-    let Some(data) = field("data: ") else { return Ok(Frame::Other) };
+    let Some(data) = field("data: ") else {
+        return Ok(Frame::Other);
+    };
     if field("event: ") == Some("result") {
         return Ok(Frame::Result(data.into()));
     }

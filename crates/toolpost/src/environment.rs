@@ -1,5 +1,8 @@
 //! The one module that looks at the environment and at files of the user's.
-#![expect(clippy::disallowed_methods, reason = "the one module that reads the environment and files")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one module that reads the environment and files"
+)]
 
 mod agent;
 mod cassette;
@@ -54,7 +57,11 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let real = std::fs::canonicalize(&folder)
         .with_context(|| format!("the workspace `{}` cannot be opened", folder.display()))?;
     if !real.is_dir() {
-        return Err(UsageError(format!("the workspace `{}` is not a folder", folder.display())).into());
+        return Err(UsageError(format!(
+            "the workspace `{}` is not a folder",
+            folder.display()
+        ))
+        .into());
     }
     Ok(real)
 }
@@ -88,19 +95,31 @@ pub(crate) fn whole_path(path: &Path) -> PathBuf {
 
 /// Where a workspace's record is kept unless somebody says otherwise.
 pub(crate) fn default_data_dir(workspace: &Path) -> anyhow::Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let state = absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
         .ok_or_else(|| UsageError("neither XDG_STATE_HOME nor HOME is set\nhint: say where to keep the record with `--data-dir DIR`".into()))?;
     let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
-    let short: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let short: String = digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     Ok(state.join("toolpost").join(short))
 }
 
 /// Where fetched modules are kept unless somebody says otherwise.
 pub(crate) fn cache_dir(given: Option<&Path>) -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let usual = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let usual =
+        || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     let cache = match given {
         Some(given) => std::path::absolute(given).unwrap_or_else(|_| given.to_owned()),
         None => usual()?.join("toolpost"),
@@ -117,7 +136,11 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 /// replaced while the host runs, and its processes must be of the same make.
 pub(crate) fn this_program() -> Option<PathBuf> {
     let link = PathBuf::from("/proc/self/exe");
-    if link.exists() { Some(link) } else { std::env::current_exe().ok() }
+    if link.exists() {
+        Some(link)
+    } else {
+        std::env::current_exe().ok()
+    }
 }
 
 /// Where this program lies, by a path that another program can start it by.
@@ -145,8 +168,10 @@ pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
         .with_context(|| format!("the token file `{}` cannot be read", path.display()))?;
     let token = text.trim();
     if token.len() < 16 || token.contains(char::is_whitespace) {
-        let message =
-            format!("`{}` must hold one token of at least 16 characters without blanks", path.display());
+        let message = format!(
+            "`{}` must hold one token of at least 16 characters without blanks",
+            path.display()
+        );
         return Err(UsageError(message).into());
     }
     Ok(token.to_owned())
@@ -166,7 +191,9 @@ fn read_any_token(path: &Path) -> anyhow::Result<String> {
 pub(crate) fn given_token(file: Option<&Path>) -> anyhow::Result<Option<String>> {
     match file {
         Some(path) => read_any_token(path).map(Some),
-        None => Ok(std::env::var("TOOLPOST_TOKEN").ok().filter(|token| !token.is_empty())),
+        None => Ok(std::env::var("TOOLPOST_TOKEN")
+            .ok()
+            .filter(|token| !token.is_empty())),
     }
 }
 
@@ -179,8 +206,11 @@ pub(crate) fn read_arguments(from: &str) -> anyhow::Result<String> {
             .read_to_string(&mut text)
             .context("standard input cannot be read")?;
     } else {
-        let file = std::fs::File::open(from).with_context(|| format!("`{from}` cannot be opened"))?;
-        file.take(MAX_INPUT).read_to_string(&mut text).with_context(|| format!("`{from}` cannot be read"))?;
+        let file =
+            std::fs::File::open(from).with_context(|| format!("`{from}` cannot be opened"))?;
+        file.take(MAX_INPUT)
+            .read_to_string(&mut text)
+            .with_context(|| format!("`{from}` cannot be read"))?;
     }
     Ok(text)
 }
@@ -190,8 +220,13 @@ pub(crate) fn open_input(path: Option<&Path>) -> anyhow::Result<Box<dyn Read>> {
     let Some(path) = path.filter(|path| *path != Path::new("-")) else {
         return Ok(Box::new(std::io::stdin().lock()));
     };
-    let file = std::fs::File::open(path).with_context(|| format!("`{}` cannot be opened", path.display()))?;
-    anyhow::ensure!(!file.metadata()?.is_dir(), "`{}` is a folder", path.display());
+    let file = std::fs::File::open(path)
+        .with_context(|| format!("`{}` cannot be opened", path.display()))?;
+    anyhow::ensure!(
+        !file.metadata()?.is_dir(),
+        "`{}` is a folder",
+        path.display()
+    );
     Ok(Box::new(file))
 }
 
@@ -202,5 +237,8 @@ pub(crate) fn now() -> jiff::Timestamp {
 
 /// The nearest folder above `path` that exists, for `doctor`.
 pub(crate) fn home_of(path: &Path) -> PathBuf {
-    path.ancestors().find(|part| part.exists()).unwrap_or(Path::new("/")).to_owned()
+    path.ancestors()
+        .find(|part| part.exists())
+        .unwrap_or(Path::new("/"))
+        .to_owned()
 }

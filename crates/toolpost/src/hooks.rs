@@ -7,9 +7,23 @@ use toolpost_model::HookEvent;
 pub(crate) fn described(hook: &HookConfig) -> String {
     let events: Vec<&str> = hook.events.iter().copied().map(HookEvent::as_str).collect();
     let tools: Vec<&str> = hook.tools.iter().map(|tool| tool.as_str()).collect();
-    let tools = if tools.is_empty() { "every tool".to_owned() } else { tools.join(", ") };
-    let when = hook.when.as_ref().map(|when| format!(" when `{when}`")).unwrap_or_default();
+    let tools = if tools.is_empty() {
+        "every tool".to_owned()
+    } else {
+        tools.join(", ")
+    };
+    let when = hook
+        .when
+        .as_ref()
+        .map(|when| format!(" when `{when}`"))
+        .unwrap_or_default();
     let (name, standing) = (&hook.name, hook.standing.as_str());
-    let (events, command) = (events.join(", "), hook.command.join(" ").escape_debug().to_string());
-    format!("{name} ({standing}, {events}): {tools}{when}; `{command}`; {}", hook.place)
+    let (events, command) = (
+        events.join(", "),
+        hook.command.join(" ").escape_debug().to_string(),
+    );
+    format!(
+        "{name} ({standing}, {events}): {tools}{when}; `{command}`; {}",
+        hook.place
+    )
 }

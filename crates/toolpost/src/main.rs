@@ -20,8 +20,8 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use commands::{
-    a2a, approvals, artifacts, call, capture, completions, connect, doctor, explain, journal, modules, new,
-    reference, serve, tools, trust, validate, watch, welcome,
+    a2a, approvals, artifacts, call, capture, completions, connect, doctor, explain, journal,
+    modules, new, reference, serve, tools, trust, validate, watch, welcome,
 };
 
 fn main() -> ExitCode {
@@ -31,8 +31,12 @@ fn main() -> ExitCode {
     toolpost_sources::code_worker_if_asked();
     let cli = Cli::parse();
     match &cli.command {
-        Some(Command::Serve(arguments)) if arguments.talks_over_pipes() => terminal::start_logging_aside(),
-        Some(Command::Journal(arguments)) if arguments.talks_over_pipes() => terminal::start_logging_aside(),
+        Some(Command::Serve(arguments)) if arguments.talks_over_pipes() => {
+            terminal::start_logging_aside();
+        }
+        Some(Command::Journal(arguments)) if arguments.talks_over_pipes() => {
+            terminal::start_logging_aside();
+        }
         _ => terminal::start_logging(),
     }
     match run(cli) {
@@ -45,7 +49,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
-    let Some(command) = cli.command else { return welcome::run() };
+    let Some(command) = cli.command else {
+        return welcome::run();
+    };
     match command {
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Reference(arguments) => reference::run(&arguments),
@@ -69,5 +75,7 @@ fn run(cli: Cli) -> anyhow::Result<exit::Exit> {
 }
 
 pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
 }

@@ -25,7 +25,11 @@ use crate::{
 /// A host a command can use.
 pub(crate) enum Reached {
     Running(Client),
-    Own { opened: OpenedHost, session: Arc<Session>, tty: Option<Tty> },
+    Own {
+        opened: OpenedHost,
+        session: Arc<Session>,
+        tty: Option<Tty>,
+    },
 }
 
 /// How long a call may run, and how long it may wait at a running host. In seconds, checked.
@@ -46,7 +50,9 @@ impl CallTimes {
     /// The query of a call over HTTP.
     fn query(self) -> String {
         let given = [("timeout", self.timeout), ("patience", self.longest_wait())];
-        let given = given.into_iter().filter_map(|(name, seconds)| Some(format!("{name}={}", seconds?)));
+        let given = given
+            .into_iter()
+            .filter_map(|(name, seconds)| Some(format!("{name}={}", seconds?)));
         given
             .enumerate()
             .map(|(place, word)| format!("{}{word}", if place == 0 { '?' } else { '&' }))
@@ -107,7 +113,11 @@ pub(crate) async fn reach(
         Purpose::Call => prompt::terminal(&config.approvals),
         Purpose::CallUnasked | Purpose::Look | Purpose::LookAtServers | Purpose::Accept => None,
     };
-    let asked = if tty.is_some() { Asked::Operators } else { Asked::Nobody };
+    let asked = if tty.is_some() {
+        Asked::Operators
+    } else {
+        Asked::Nobody
+    };
     let (rules, blobs) = match purpose {
         Purpose::Look | Purpose::LookAtServers => (
             Some(environment::rules_to_look_at(&place.data_dir)),
@@ -115,8 +125,14 @@ pub(crate) async fn reach(
         ),
         Purpose::Call | Purpose::CallUnasked | Purpose::Accept => (None, None),
     };
-    let parts =
-        HostParts { native, asked, rules, blobs, modules: Steps::of_modules(), ..HostParts::default() };
+    let parts = HostParts {
+        native,
+        asked,
+        rules,
+        blobs,
+        modules: Steps::of_modules(),
+        ..HostParts::default()
+    };
     match open_host(&config, parts).await {
         Ok(opened) => {
             terminal::keep_out(opened.host.redactor());
@@ -125,7 +141,11 @@ pub(crate) async fn reach(
                 settings.keep_last_good();
             }
             let session = opened.host.default_session(&Principal::operator("local"));
-            Ok(Reached::Own { opened, session, tty })
+            Ok(Reached::Own {
+                opened,
+                session,
+                tty,
+            })
         }
         // It started between the look and the lock.
         Err(StartError::DataDir(DataDirError::InUse { path, pid })) => {
@@ -176,7 +196,14 @@ impl Reached {
     /// Asks on the terminal what calls of our own host need, as long as what this gives lives. `live` keeps off the
     /// terminal meanwhile.
     pub(crate) fn ask_here(&mut self, live: &LiveCall) -> Option<Asking> {
-        let Self::Own { opened, session, tty } = self else { return None };
+        let Self::Own {
+            opened,
+            session,
+            tty,
+        } = self
+        else {
+            return None;
+        };
         let desk = Desk::for_new_questions(&opened.host, session.principal().clone());
         let live = live.clone();
         let quiet = move |asking| match asking {
@@ -203,14 +230,23 @@ impl Reached {
         let json = match self {
             Self::Running(client) => {
                 let path = format!("/tools/{}/call{}", escape(tool), times.query());
-                client.call(&path, arguments.to_owned(), heard).await?.result.into_string()
+                client
+                    .call(&path, arguments.to_owned(), heard)
+                    .await?
+                    .result
+                    .into_string()
             }
-            Self::Own { opened, session, .. } => {
+            Self::Own {
+                opened, session, ..
+            } => {
                 let (sender, mut events) = mpsc::channel(EVENT_BUFFER);
                 let mut request = request(session, tool, arguments);
                 request.listener = Some(Arc::new(sender));
-                request.timeout =
-                    times.timeout.map(Duration::try_from_secs_f64).transpose().context("the timeout")?;
+                request.timeout = times
+                    .timeout
+                    .map(Duration::try_from_secs_f64)
+                    .transpose()
+                    .context("the timeout")?;
                 let handle = opened.host.start(request).await;
                 while let Some(event) = events.recv().await {
                     heard(event.body);
@@ -241,11 +277,17 @@ impl Reached {
         match self {
             Self::Running(client) => {
                 let path = format!("/tools/{}/explain", escape(tool));
-                taken(client.json(Method::POST, &path, arguments.to_owned()).await?)
+                taken(
+                    client
+                        .json(Method::POST, &path, arguments.to_owned())
+                        .await?,
+                )
             }
-            Self::Own { opened, session, .. } => {
-                Ok(serde_json::to_value(opened.host.explain(request(session, tool, arguments)).await)?)
-            }
+            Self::Own {
+                opened, session, ..
+            } => Ok(serde_json::to_value(
+                opened.host.explain(request(session, tool, arguments)).await,
+            )?),
         }
     }
 
@@ -253,11 +295,20 @@ impl Reached {
     pub(crate) async fn schema(&mut self, tool: &str) -> anyhow::Result<Option<Value>> {
         match self {
             Self::Running(client) => {
-                let (status, body) =
-                    client.json(Method::GET, &format!("/tools/{}", escape(tool)), String::new()).await?;
-                Ok(status.is_success().then(|| body["declaration"]["input"]["schema"].clone()))
+                let (status, body) = client
+                    .json(
+                        Method::GET,
+                        &format!("/tools/{}", escape(tool)),
+                        String::new(),
+                    )
+                    .await?;
+                Ok(status
+                    .is_success()
+                    .then(|| body["declaration"]["input"]["schema"].clone()))
             }
-            Self::Own { opened, session, .. } => {
+            Self::Own {
+                opened, session, ..
+            } => {
                 let shown = opened.host.show(session, tool).await;
                 Ok(shown.map(|tool| (*tool.entry.declaration().input.schema).clone()))
             }
@@ -277,17 +328,24 @@ impl Reached {
                     "/tools?format={format}&include_deferred={}&hidden={hidden}",
                     filter.include_deferred
                 );
-                let mut add = |key: &str, value: &str| query.push_str(&format!("&{key}={}", escape(value)));
+                let mut add =
+                    |key: &str, value: &str| query.push_str(&format!("&{key}={}", escape(value)));
                 add("query", &filter.query);
                 filter.kind.iter().for_each(|kind| add("kind", kind));
                 if !filter.tags.is_empty() {
                     add("tags", &filter.tags.join(","));
                 }
-                filter.limit.iter().for_each(|limit| add("limit", &limit.to_string()));
+                filter
+                    .limit
+                    .iter()
+                    .for_each(|limit| add("limit", &limit.to_string()));
                 taken(client.json(Method::GET, &query, String::new()).await?)
             }
-            Self::Own { opened, session, .. } => {
-                let listed = toolpost_serve::list_tools(&opened.host, session, filter, format, hidden).await;
+            Self::Own {
+                opened, session, ..
+            } => {
+                let listed =
+                    toolpost_serve::list_tools(&opened.host, session, filter, format, hidden).await;
                 let list = listed.map_err(|error| UsageError(error.to_string()))?;
                 serde_json::from_str(&list).context("the list of tools")
             }
@@ -299,7 +357,8 @@ impl Reached {
         match self {
             Self::Running(client) => {
                 let told = taken(client.json(Method::GET, "/sources", String::new()).await?)?;
-                serde_json::from_value(told["sources"].clone()).context("the sources of the running host")
+                serde_json::from_value(told["sources"].clone())
+                    .context("the sources of the running host")
             }
             Self::Own { opened, .. } => Ok(opened.host.sources()),
         }
@@ -314,7 +373,10 @@ impl Reached {
                 taken(client.json(Method::POST, &path, body).await?)?;
             }
             Self::Own { opened, .. } => {
-                opened.host.accept(source, Some(&seen.tool), Some(&seen.digest)).await?;
+                opened
+                    .host
+                    .accept(source, Some(&seen.tool), Some(&seen.digest))
+                    .await?;
             }
         }
         Ok(())
@@ -348,8 +410,16 @@ fn taken((status, body): (hyper::StatusCode, Value)) -> anyhow::Result<Value> {
         return Ok(body);
     }
     let error = &body["error"];
-    let hint = error["hint"].as_str().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-    bail!("{}{hint}", error["message"].as_str().unwrap_or("the running host refused"))
+    let hint = error["hint"]
+        .as_str()
+        .map(|hint| format!("\nhint: {hint}"))
+        .unwrap_or_default();
+    bail!(
+        "{}{hint}",
+        error["message"]
+            .as_str()
+            .unwrap_or("the running host refused")
+    )
 }
 
 /// Percent-encodes everything that is not plainly safe in a path segment or a query.
@@ -357,7 +427,9 @@ pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => escaped.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
+                escaped.push(char::from(byte));
+            }
             _ => escaped.push_str(&format!("%{byte:02X}")),
         }
     }

@@ -72,17 +72,26 @@ impl Settings {
     fn without_credentials(&self) -> NativeHandover {
         // A file that is not there yet is one that an agent could put there.
         // Plans and the modules that lie beside them are programs: who changes them changes what runs.
-        let modules = self.config.modules.iter().filter_map(|module| match &module.source {
-            Some(ModuleSource::Path(path)) => Some(path),
-            Some(
-                ModuleSource::Git { .. }
-                | ModuleSource::Archive { .. }
-                | ModuleSource::Package(_)
-                | ModuleSource::Unspoken { .. },
-            )
-            | None => None,
-        });
-        let files = self.files.iter().map(|file| &file.path).chain(&self.plans.files).chain(modules);
+        let modules = self
+            .config
+            .modules
+            .iter()
+            .filter_map(|module| match &module.source {
+                Some(ModuleSource::Path(path)) => Some(path),
+                Some(
+                    ModuleSource::Git { .. }
+                    | ModuleSource::Archive { .. }
+                    | ModuleSource::Package(_)
+                    | ModuleSource::Unspoken { .. },
+                )
+                | None => None,
+            });
+        let files = self
+            .files
+            .iter()
+            .map(|file| &file.path)
+            .chain(&self.plans.files)
+            .chain(modules);
         let own_files = files.map(|path| environment::real_path(path)).collect();
         let secrets = environment::secrets();
         NativeHandover {
@@ -102,14 +111,15 @@ impl Settings {
     pub(crate) fn supply(&self) -> anyhow::Result<Supply> {
         let launcher = environment::this_program().map(Launcher::new);
         let supply = module_supply(&self.config, launcher)?;
-        let hint =
-            "neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`";
+        let hint = "neither XDG_CACHE_HOME nor HOME is set\nhint: say where to keep modules with `--cache-dir DIR`";
         supply.ok_or_else(|| UsageError(hint.into()).into())
     }
 
     /// The file of an origin, where there is one.
     pub(crate) fn file(&self, origin: RuleOrigin) -> Option<&FoundFile> {
-        self.files.iter().find(|file| file.origin == origin && file.standing.is_some())
+        self.files
+            .iter()
+            .find(|file| file.origin == origin && file.standing.is_some())
     }
 
     /// Files that cannot be read, so that only what they last restricted counts.
@@ -120,7 +130,9 @@ impl Settings {
     /// What an operator should hear of: files that are broken, and what was ignored in the others.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let broken = self.broken().map(|broken| broken.note.clone());
-        broken.chain(self.notices.iter().map(ToString::to_string)).chain(self.plans.warnings())
+        broken
+            .chain(self.notices.iter().map(ToString::to_string))
+            .chain(self.plans.warnings())
     }
 
     /// Keeps what the files say, for the day on which one of them cannot be read. Said after a host has started with
@@ -146,26 +158,43 @@ pub(crate) fn locate(place: &PlaceArgs) -> anyhow::Result<Place> {
 
 /// The file that the command line names.
 fn given_layer(place: &PlaceArgs) -> anyhow::Result<Option<Layer>> {
-    let Some(path) = &place.config else { return Ok(None) };
+    let Some(path) = &place.config else {
+        return Ok(None);
+    };
     let text = read_config(path)?;
     let parsed = ConfigFile::parse(&text, &path.display().to_string())?;
-    Ok(Some(Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to(folder_of(path))))
+    Ok(Some(
+        Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli).relative_to(folder_of(path)),
+    ))
 }
 
 /// Whole, so that what a file names beside it is found wherever a program begins.
 fn folder_of(path: &Path) -> PathBuf {
-    environment::whole_path(path).parent().map(PathBuf::from).unwrap_or_default()
+    environment::whole_path(path)
+        .parent()
+        .map(PathBuf::from)
+        .unwrap_or_default()
 }
 
 fn place_of(place: &PlaceArgs, given: Option<&Layer>) -> anyhow::Result<Place> {
-    let configured = given.map(|layer| HostConfig::resolve(std::slice::from_ref(layer))).transpose()?;
+    let configured = given
+        .map(|layer| HostConfig::resolve(std::slice::from_ref(layer)))
+        .transpose()?;
     let configured = configured.map(|(config, _)| config).unwrap_or_default();
-    let workspace = environment::workspace(place.workspace.as_deref().or(configured.workspace.as_deref()))?;
+    let workspace = environment::workspace(
+        place
+            .workspace
+            .as_deref()
+            .or(configured.workspace.as_deref()),
+    )?;
     let data_dir = match place.data_dir.clone().or(configured.data_dir) {
         Some(data_dir) => environment::whole_path(&data_dir),
         None => environment::default_data_dir(&workspace)?,
     };
-    Ok(Place { workspace, data_dir })
+    Ok(Place {
+        workspace,
+        data_dir,
+    })
 }
 
 /// Reads every layer: the policy, the file that was given, the workspace's own, the user's, and the flags.
@@ -203,19 +232,33 @@ pub(crate) fn resolve(place: &PlaceArgs, policy: &PolicyArgs) -> anyhow::Result<
     reader.sound(&flags.parsed)?;
     layers.push(flags);
     let mut plans = Plans::new(cache.clone());
-    let mut layers = layers.into_iter().map(|layer| plans.read(layer)).collect::<Result<Vec<_>, _>>()?;
+    let mut layers = layers
+        .into_iter()
+        .map(|layer| plans.read(layer))
+        .collect::<Result<Vec<_>, _>>()?;
     let a2e_host = a2e_host::read(&mut layers, &mut plans)?;
     let (mut config, notices) = HostConfig::resolve(&layers)?;
     if let Some((file, path)) = &a2e_host {
         a2e_host::take(&mut config, file, path);
     }
     let workspace = &place_found.workspace;
-    plans.notes.extend(override_sources(&mut config.modules, workspace, &environment::variable));
+    plans.notes.extend(override_sources(
+        &mut config.modules,
+        workspace,
+        &environment::variable,
+    ));
     config.missing_bundles = plans.missing.clone();
     config.cache_dir = cache;
     config.workspace = Some(place_found.workspace.clone());
     config.data_dir = Some(place_found.data_dir.clone());
     config.environment = environment::child_variables(&config);
     let a2e_host = a2e_host.map(|(file, _)| file);
-    Ok(Settings { place: place_found, config, notices, files: found, plans, a2e_host })
+    Ok(Settings {
+        place: place_found,
+        config,
+        notices,
+        files: found,
+        plans,
+        a2e_host,
+    })
 }

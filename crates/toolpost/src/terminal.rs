@@ -31,13 +31,17 @@ pub(crate) fn print_line(line: std::fmt::Arguments<'_>) {
 
 /// Whether cards can be drawn on stdout: a terminal that can move its cursor.
 pub(crate) fn draws() -> bool {
-    let is_dumb = environment::variable("TERM").is_none_or(|kind| kind.is_empty() || kind == "dumb");
+    let is_dumb =
+        environment::variable("TERM").is_none_or(|kind| kind.is_empty() || kind == "dumb");
     std::io::stdout().is_terminal() && !is_dumb
 }
 
 /// Whether colours show on stdout.
 pub(crate) fn has_colours() -> bool {
-    !matches!(anstream::AutoStream::choice(&std::io::stdout()), anstream::ColorChoice::Never)
+    !matches!(
+        anstream::AutoStream::choice(&std::io::stdout()),
+        anstream::ColorChoice::Never
+    )
 }
 
 /// Columns and lines of the terminal behind stdout.
@@ -59,7 +63,10 @@ fn write_all(mut to: impl Write, text: std::fmt::Arguments<'_>) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            anstream::eprintln!("{} the output cannot be written: {error}", styled(RED, "error:"));
+            anstream::eprintln!(
+                "{} the output cannot be written: {error}",
+                styled(RED, "error:")
+            );
             std::process::exit(1);
         }
     }
@@ -88,7 +95,9 @@ pub(crate) fn for_terminal(text: &str) -> std::borrow::Cow<'_, str> {
 /// Logs go to stderr; `TOOLPOST_LOG` chooses what.
 pub(crate) fn start_logging() {
     log_to(std::io::stderr);
-    std::panic::set_hook(Box::new(|panic| anstream::eprintln!("{}", clean(&panic.to_string()))));
+    std::panic::set_hook(Box::new(|panic| {
+        anstream::eprintln!("{}", clean(&panic.to_string()));
+    }));
 }
 
 /// The same for a host whose stderr may be a pipe that nobody reads: a thread of its own writes, and what it cannot
@@ -152,14 +161,22 @@ pub(crate) fn complain(error: &anyhow::Error) {
 }
 
 pub(crate) fn warn(message: impl std::fmt::Display) {
-    anstream::eprintln!("{} {}", styled(YELLOW, "warning:"), clean(&message.to_string()));
+    anstream::eprintln!(
+        "{} {}",
+        styled(YELLOW, "warning:"),
+        clean(&message.to_string())
+    );
 }
 
 /// A bar for work whose size is known, on a terminal only.
 pub(crate) fn bar(total: u64, what: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {eta}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+    bar.set_style(
+        style
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> "),
+    );
     bar.with_message(what)
 }
 
@@ -193,7 +210,8 @@ impl LiveCall {
                     (None, Some(done), _) => done.to_string(),
                     (None, None, _) => String::new(),
                 };
-                self.bar.set_message(format!("{share} {}", printable(&progress.message)));
+                self.bar
+                    .set_message(format!("{share} {}", printable(&progress.message)));
             }
             EventBody::Status { message } => self.bar.set_message(printable(message)),
             EventBody::Approval(ApprovalStatus::Pending { ask_id, expires_at }) => {
@@ -202,22 +220,34 @@ impl LiveCall {
                     Some(seconds) => format!(
                         "waiting {seconds} s for an operator's approval (question {id}, open until {until})"
                     ),
-                    None => format!("waiting until {until} for an operator's approval (question {id})"),
+                    None => {
+                        format!("waiting until {until} for an operator's approval (question {id})")
+                    }
                 };
-                let waits =
-                    format!("{waits}: `toolpost approvals show {id}`, `toolpost approvals allow {id}`");
+                let waits = format!(
+                    "{waits}: `toolpost approvals show {id}`, `toolpost approvals allow {id}`"
+                );
                 // A bar that nobody sees says nothing, and this must be heard.
-                if self.bar.is_hidden() { anstream::eprintln!("{waits}") } else { self.bar.println(waits) }
+                if self.bar.is_hidden() {
+                    anstream::eprintln!("{waits}");
+                } else {
+                    self.bar.println(waits);
+                }
             }
             EventBody::Approval(ApprovalStatus::Granted { .. }) => self.bar.set_message("approved"),
             EventBody::Log { message, .. } => self.bar.println(printable(message)),
-            EventBody::Artifact { name, .. } => self.bar.println(format!("artifact {}", printable(name))),
+            EventBody::Artifact { name, .. } => {
+                self.bar.println(format!("artifact {}", printable(name)));
+            }
             body @ EventBody::Custom { name, .. } => match body.as_module_event() {
                 Some((event, data)) => self.bar.println(printable(&format!("{event} {data}"))),
                 None => self.bar.set_message(printable(name)),
             },
             EventBody::Message { message } => {
-                let kind = message.get("type").and_then(serde_json::Value::as_str).unwrap_or("message");
+                let kind = message
+                    .get("type")
+                    .and_then(serde_json::Value::as_str)
+                    .unwrap_or("message");
                 self.bar.println(printable(kind));
             }
             EventBody::Kept(piece) => {
@@ -228,7 +258,10 @@ impl LiveCall {
                     piece.size
                 ));
             }
-            EventBody::Output(chunk) => chunk.text.lines().for_each(|line| self.bar.println(printable(line))),
+            EventBody::Output(chunk) => chunk
+                .text
+                .lines()
+                .for_each(|line| self.bar.println(printable(line))),
         }
     }
 

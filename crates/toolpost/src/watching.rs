@@ -27,7 +27,13 @@ impl Watch {
     /// Where the system cannot watch, nothing is ever heard; the operator is told.
     pub(crate) fn on(files: Vec<PathBuf>) -> Self {
         let (changed, changes) = mpsc::channel(1);
-        let mut watch = Self { files, folders: Vec::new(), changed, changes, watcher: None };
+        let mut watch = Self {
+            files,
+            folders: Vec::new(),
+            changed,
+            changes,
+            watcher: None,
+        };
         watch.follow();
         watch
     }
@@ -56,7 +62,9 @@ impl Watch {
         self.watcher = match watcher {
             Ok(watcher) => Some(watcher),
             Err(error) => {
-                tracing::warn!("configuration files cannot be watched ({error}); SIGHUP has them read again");
+                tracing::warn!(
+                    "configuration files cannot be watched ({error}); SIGHUP has them read again"
+                );
                 None
             }
         };
@@ -65,15 +73,24 @@ impl Watch {
     /// Waits for a change, and then for quiet.
     pub(crate) async fn changed(&mut self) {
         self.changes.recv().await;
-        let quiet = async { while tokio::time::timeout(QUIET, self.changes.recv()).await.is_ok() {} };
+        let quiet = async {
+            while tokio::time::timeout(QUIET, self.changes.recv())
+                .await
+                .is_ok()
+            {}
+        };
         let _ = tokio::time::timeout(AT_LATEST, quiet).await;
     }
 }
 
 /// The nearest folder of each file that is there, each once.
 fn folders(files: &[PathBuf]) -> Vec<PathBuf> {
-    let nearest =
-        |file: &PathBuf| file.ancestors().skip(1).find(|folder| folder.is_dir()).map(Path::to_owned);
+    let nearest = |file: &PathBuf| {
+        file.ancestors()
+            .skip(1)
+            .find(|folder| folder.is_dir())
+            .map(Path::to_owned)
+    };
     let mut folders: Vec<PathBuf> = files.iter().filter_map(nearest).collect();
     folders.sort();
     folders.dedup();
@@ -114,7 +131,10 @@ mod tests {
 
     #[test]
     fn only_the_files_themselves_and_the_way_to_them_count() {
-        let files = [PathBuf::from("/w/toolpost.yaml"), PathBuf::from("/h/.config/toolpost/toolpost.yaml")];
+        let files = [
+            PathBuf::from("/w/toolpost.yaml"),
+            PathBuf::from("/h/.config/toolpost/toolpost.yaml"),
+        ];
         let made = EventKind::Create(CreateKind::Any);
         for (kind, path, expected) in [
             (made, "/w/toolpost.yaml", true),
@@ -122,7 +142,11 @@ mod tests {
             (made, "/w/other", false),
             (made, "/h/.config/toolpost", true),
             (made, "/h/.config/other", false),
-            (EventKind::Access(AccessKind::Any), "/w/toolpost.yaml", false),
+            (
+                EventKind::Access(AccessKind::Any),
+                "/w/toolpost.yaml",
+                false,
+            ),
         ] {
             let event = Ok(Event::new(kind).add_path(path.into()));
             assert_eq!(concerns(&files, &event), expected, "{path}");

@@ -7,8 +7,14 @@ const CONFIGURABLE: &str = "toolpost:modules/configurable";
 const TOOLSET: &str = "toolpost:modules/toolset";
 const HOOK: &str = "amplifier:modules/hook-handler";
 /// What a component can be, by the interface it exports.
-const KINDS: [&str; 6] =
-    ["tool", "hook-handler", "context-manager", "approval-provider", "provider", "orchestrator"];
+const KINDS: [&str; 6] = [
+    "tool",
+    "hook-handler",
+    "context-manager",
+    "approval-provider",
+    "provider",
+    "orchestrator",
+];
 
 /// The functions of a component that a host calls.
 pub(crate) struct Offer<F> {
@@ -25,9 +31,15 @@ pub(crate) struct HookFunctions {
 /// How a component names and runs its tools.
 pub(crate) enum Tools {
     /// Amplifier's world: one tool.
-    One { get_spec: ComponentExportIndex, execute: ComponentExportIndex },
+    One {
+        get_spec: ComponentExportIndex,
+        execute: ComponentExportIndex,
+    },
     /// The extension: several.
-    Several { get_specs: ComponentExportIndex, execute_tool: ComponentExportIndex },
+    Several {
+        get_specs: ComponentExportIndex,
+        execute_tool: ComponentExportIndex,
+    },
 }
 
 /// Why bytes are not a component.
@@ -54,9 +66,13 @@ impl Offer<HookFunctions> {
         let get_subscriptions = exports.function(&[HOOK], "get-subscriptions");
         let configure = exports.function(&[CONFIGURABLE, HOOK], "configure");
         match (handle, get_subscriptions) {
-            (Some(handle), Some(get_subscriptions)) => {
-                Ok(Self { functions: HookFunctions { handle, get_subscriptions }, configure })
-            }
+            (Some(handle), Some(get_subscriptions)) => Ok(Self {
+                functions: HookFunctions {
+                    handle,
+                    get_subscriptions,
+                },
+                configure,
+            }),
             (None, _) | (_, None) => Err(match exports.kinds("hook-handler") {
                 Some(kinds) => format!("it is a component of the kind {kinds}, and not a hook"),
                 None => format!("it is not a hook\nhint: a hook exports `{HOOK}@1.0.0`"),
@@ -74,17 +90,30 @@ impl Offer<Tools> {
         let get_spec = exports.function(&[TOOL], "get-spec");
         let execute = exports.function(&[TOOL], "execute");
         let tools = match (get_specs, execute_tool, get_spec, execute) {
-            (Some(get_specs), Some(execute_tool), _, _) => Tools::Several { get_specs, execute_tool },
+            (Some(get_specs), Some(execute_tool), _, _) => Tools::Several {
+                get_specs,
+                execute_tool,
+            },
             (_, _, Some(get_spec), Some(execute)) => Tools::One { get_spec, execute },
             (specs, run, spec, one) => {
-                let found =
-                    [("get-specs", specs), ("execute-tool", run), ("get-spec", spec), ("execute", one)];
-                let found: Vec<&str> =
-                    found.iter().filter(|(_, at)| at.is_some()).map(|(name, _)| *name).collect();
+                let found = [
+                    ("get-specs", specs),
+                    ("execute-tool", run),
+                    ("get-spec", spec),
+                    ("execute", one),
+                ];
+                let found: Vec<&str> = found
+                    .iter()
+                    .filter(|(_, at)| at.is_some())
+                    .map(|(name, _)| *name)
+                    .collect();
                 return Err(exports.what_it_is_instead(&found));
             }
         };
-        Ok(Self { functions: tools, configure: exports.function(&[CONFIGURABLE, TOOL], "configure") })
+        Ok(Self {
+            functions: tools,
+            configure: exports.function(&[CONFIGURABLE, TOOL], "configure"),
+        })
     }
 }
 
@@ -96,7 +125,10 @@ struct Exports<'a> {
 impl<'a> Exports<'a> {
     fn of(component: &'a Component) -> Self {
         let exported = component.component_type();
-        let names = exported.exports(component.engine()).map(|(name, _)| name.to_owned()).collect();
+        let names = exported
+            .exports(component.engine())
+            .map(|(name, _)| name.to_owned())
+            .collect();
         Self { component, names }
     }
 
@@ -104,7 +136,8 @@ impl<'a> Exports<'a> {
     fn function(&self, interfaces: &[&str], name: &str) -> Option<ComponentExportIndex> {
         self.function_in(None, name).or_else(|| {
             interfaces.iter().find_map(|interface| {
-                let of_version = |export: &&String| version(export, interface).is_some_and(is_known);
+                let of_version =
+                    |export: &&String| version(export, interface).is_some_and(is_known);
                 let export = self.names.iter().find(of_version)?;
                 let inside = self.component.get_export_index(None, export.as_str())?;
                 self.function_in(Some(&inside), name)
@@ -112,7 +145,11 @@ impl<'a> Exports<'a> {
         })
     }
 
-    fn function_in(&self, inside: Option<&ComponentExportIndex>, name: &str) -> Option<ComponentExportIndex> {
+    fn function_in(
+        &self,
+        inside: Option<&ComponentExportIndex>,
+        name: &str,
+    ) -> Option<ComponentExportIndex> {
         match self.component.get_export(inside, name)? {
             (ComponentItem::ComponentFunc(_), index) => Some(index),
             _ => None,
@@ -123,8 +160,9 @@ impl<'a> Exports<'a> {
     fn kinds(&self, wanted: &str) -> Option<String> {
         let other = |name: &String| {
             let others = KINDS.iter().filter(|kind| **kind != wanted);
-            let kind =
-                others.into_iter().find(|kind| version(name, &format!("amplifier:modules/{kind}")).is_some());
+            let kind = others
+                .into_iter()
+                .find(|kind| version(name, &format!("amplifier:modules/{kind}")).is_some());
             kind.map(|kind| format!("`{kind}`"))
         };
         let kinds: Vec<String> = self.names.iter().filter_map(other).collect();
@@ -145,8 +183,17 @@ impl<'a> Exports<'a> {
         if let Some(version) = self.names.iter().find_map(|name| version(name, TOOL)) {
             return format!("it exports version {version} of `{TOOL}`, and this host knows 1.x");
         }
-        let names: Vec<String> = self.names.iter().take(8).map(|name| format!("`{name}`")).collect();
-        let exported = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        let names: Vec<String> = self
+            .names
+            .iter()
+            .take(8)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let exported = if names.is_empty() {
+            "nothing".to_owned()
+        } else {
+            names.join(", ")
+        };
         format!("it is not a tool: it exports {exported}\nhint: a tool exports `{TOOL}@1.0.0`")
     }
 }

@@ -1,5 +1,8 @@
 //! Files: a module's own, and the cache of compiled ones.
-#![expect(clippy::disallowed_methods, reason = "the module through which this crate reaches for files")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the module through which this crate reaches for files"
+)]
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -50,7 +53,10 @@ pub(crate) struct Cache {
 impl Cache {
     /// Opens the folder and makes it where it is not there.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
         let path = folder.join("key");
         let key = match read(&path, MAC as u64) {
             Ok(key) => key,
@@ -63,8 +69,13 @@ impl Cache {
             }
             Err(error) => return Err(error),
         };
-        let key = key.try_into().map_err(|_| io::Error::other("the file `key` has not 32 bytes"))?;
-        Ok(Self { folder: folder.to_owned(), key })
+        let key = key
+            .try_into()
+            .map_err(|_| io::Error::other("the file `key` has not 32 bytes"))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            key,
+        })
     }
 
     /// What was put under a name, where it is whole.
@@ -76,7 +87,11 @@ impl Cache {
 
     /// Puts something under a name, at once or not at all, and forgets what others of the same `family` hold.
     pub(crate) fn put(&self, family: &str, name: &str, content: &[u8]) -> io::Result<()> {
-        put(&self.folder, &self.folder.join(name), &[&self.code(name, content), content])?;
+        put(
+            &self.folder,
+            &self.folder.join(name),
+            &[&self.code(name, content), content],
+        )?;
         for entry in fs::read_dir(&self.folder)?.flatten() {
             let other = entry.file_name();
             let other = other.to_string_lossy();
@@ -92,10 +107,17 @@ impl Cache {
     fn code(&self, name: &str, content: &[u8]) -> [u8; MAC] {
         let pad = |with: u8| {
             let mut block = [with; BLOCK];
-            block.iter_mut().zip(self.key).for_each(|(byte, key)| *byte ^= key);
+            block
+                .iter_mut()
+                .zip(self.key)
+                .for_each(|(byte, key)| *byte ^= key);
             Sha256::new().chain_update(block)
         };
-        let inner = pad(0x36).chain_update(name).chain_update([0]).chain_update(content).finalize();
+        let inner = pad(0x36)
+            .chain_update(name)
+            .chain_update([0])
+            .chain_update(content)
+            .finalize();
         pad(0x5c).chain_update(inner).finalize().into()
     }
 }
@@ -105,7 +127,11 @@ fn put(folder: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     let beside = folder.join(format!(".{:016x}", u64::from_ne_bytes(random)));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
     let moved = written.and_then(|()| fs::rename(&beside, path));
     if moved.is_err() {
@@ -129,7 +155,12 @@ mod tests {
 
         let file = place.join("a-1");
         let whole = std::fs::read(&file).unwrap();
-        for damaged in [&whole[..whole.len() - 1], &[whole.as_slice(), b"x"].concat(), b"", b"short"] {
+        for damaged in [
+            &whole[..whole.len() - 1],
+            &[whole.as_slice(), b"x"].concat(),
+            b"",
+            b"short",
+        ] {
             std::fs::write(&file, damaged).unwrap();
             assert_eq!(cache.get("a-1"), None);
         }
@@ -137,7 +168,11 @@ mod tests {
         assert_eq!(cache.get("b-1"), None, "a file passes for another");
         std::fs::write(&file, &whole).unwrap();
         std::fs::write(place.join("key"), [7; 32]).unwrap();
-        assert_eq!(Cache::open(&place).unwrap().get("a-1"), None, "a file of somebody else is taken");
+        assert_eq!(
+            Cache::open(&place).unwrap().get("a-1"),
+            None,
+            "a file of somebody else is taken"
+        );
     }
 
     #[test]
@@ -147,7 +182,10 @@ mod tests {
         cache.put("a-", "a-1", b"one").unwrap();
         cache.put("b-", "b-1", b"other").unwrap();
         cache.put("a-", "a-2", b"two").unwrap();
-        assert_eq!((cache.get("a-1"), cache.get("a-2").as_deref()), (None, Some(&b"two"[..])));
+        assert_eq!(
+            (cache.get("a-1"), cache.get("a-2").as_deref()),
+            (None, Some(&b"two"[..]))
+        );
         assert!(cache.get("b-1").is_some());
     }
 
@@ -157,7 +195,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("cache");
         Cache::open(&place).unwrap().put("a", "a", b"").unwrap();
-        let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!([mode(&place), mode(&place.join("key")), mode(&place.join("a"))], [0o700, 0o600, 0o600]);
+        let mode =
+            |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            [
+                mode(&place),
+                mode(&place.join("key")),
+                mode(&place.join("a"))
+            ],
+            [0o700, 0o600, 0o600]
+        );
     }
 }

@@ -46,7 +46,9 @@ struct Shared {
 
 impl fmt::Debug for WasmModules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WasmModules").field("cached", &self.0.cache.is_some()).finish_non_exhaustive()
+        f.debug_struct("WasmModules")
+            .field("cached", &self.0.cache.is_some())
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,7 +71,10 @@ impl WasmModules {
     pub fn new(cache: Option<&Path>) -> Result<Self, WasmError> {
         // Where so much address space cannot be had, instances are made one by one.
         let engine = Engine::new(&pooled()).or_else(|_| Engine::new(&one_by_one()));
-        Self::on(engine.map_err(|error| WasmError::Engine(format!("{error:#}")))?, cache)
+        Self::on(
+            engine.map_err(|error| WasmError::Engine(format!("{error:#}")))?,
+            cache,
+        )
     }
 
     fn on(engine: Engine, cache: Option<&Path>) -> Result<Self, WasmError> {
@@ -77,10 +82,20 @@ impl WasmModules {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)
             .map_err(|error| WasmError::Engine(format!("{error:#}")))?;
         let ticker = Ticker::start(&engine)?;
-        let cache = cache.map(Cache::open).transpose().map_err(WasmError::Cache)?;
+        let cache = cache
+            .map(Cache::open)
+            .transpose()
+            .map_err(WasmError::Cache)?;
         let places = |count: u32| Arc::new(Semaphore::new(count as usize));
         let (calls, kept) = (places(CALLS), places(KEPT));
-        Ok(Self(Arc::new(Shared { engine, linker, ticker, cache, calls, kept })))
+        Ok(Self(Arc::new(Shared {
+            engine,
+            linker,
+            ticker,
+            cache,
+            calls,
+            kept,
+        })))
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -107,9 +122,13 @@ impl WasmModules {
 
     /// Compiles a component, or takes it up from the cache. `digest` is that of the bytes.
     pub(crate) fn compile(&self, bytes: &[u8], digest: &str) -> wasmtime::Result<Component> {
-        let Some(cache) = &self.0.cache else { return Component::from_binary(self.engine(), bytes) };
+        let Some(cache) = &self.0.cache else {
+            return Component::from_binary(self.engine(), bytes);
+        };
         let mut compatible = DefaultHasher::new();
-        self.engine().precompile_compatibility_hash().hash(&mut compatible);
+        self.engine()
+            .precompile_compatibility_hash()
+            .hash(&mut compatible);
         let family = format!("{digest}-");
         let name = format!("{family}{:016x}", compatible.finish());
         if let Some(component) = cache.get(&name).and_then(|code| self.take_up(&code)) {
@@ -156,13 +175,18 @@ fn pooled() -> Config {
 fn one_by_one() -> Config {
     let mut config = common();
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
-    config.memory_reservation(16 * 1024 * 1024).memory_guard_size(64 * 1024);
+    config
+        .memory_reservation(16 * 1024 * 1024)
+        .memory_guard_size(64 * 1024);
     config
 }
 
 fn common() -> Config {
     let mut config = Config::new();
-    config.epoch_interruption(true).async_stack_size(STACK).max_wasm_stack(STACK / 2);
+    config
+        .epoch_interruption(true)
+        .async_stack_size(STACK)
+        .max_wasm_stack(STACK / 2);
     config
 }
 
@@ -185,12 +209,18 @@ mod tests {
             config: Map::new(),
             place: "a test".to_owned(),
         };
-        let module = modules.load(&planned, path, None, WasmSettings::default()).await.unwrap();
+        let module = modules
+            .load(&planned, path, None, WasmSettings::default())
+            .await
+            .unwrap();
         assert_eq!(module.declarations()[0].tool_id.as_str(), "tool-echo.echo");
     }
 
     #[tokio::test]
-    #[expect(clippy::disallowed_methods, reason = "a component is loaded from a file")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a component is loaded from a file"
+    )]
     async fn instances_can_be_made_without_a_pool_and_share_no_code_with_pooled_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("echo.wasm");

@@ -22,7 +22,10 @@ pub(crate) enum Fault {
     /// It does not want its configuration.
     Configuration(String),
     /// A function is not of the type that the world says.
-    Misfit { function: &'static str, error: wasmtime::Error },
+    Misfit {
+        function: &'static str,
+        error: wasmtime::Error,
+    },
     /// What the operator grants it cannot be had.
     Outside(wasmtime::Error),
 }
@@ -55,17 +58,30 @@ impl Fault {
         let trap = error.downcast_ref::<Trap>().copied();
         if trap == Some(Trap::Interrupt) {
             let canceled = guest.watch.is_canceled();
-            return Self::Stopped(if canceled { Stopped::Canceled } else { Stopped::TimedOut });
+            return Self::Stopped(if canceled {
+                Stopped::Canceled
+            } else {
+                Stopped::TimedOut
+            });
         }
         let (code, message, hint) = if let Some(I32Exit(status)) = error.downcast_ref() {
-            ("wasm_exit", format!("the component left with exit status {status}"), None)
+            (
+                "wasm_exit",
+                format!("the component left with exit status {status}"),
+                None,
+            )
         } else if let Some(most) = refused {
             let memory = most.div_ceil(1024 * 1024);
-            let message =
-                format!("the component needed more than the {memory} MiB of memory that it may have");
+            let message = format!(
+                "the component needed more than the {memory} MiB of memory that it may have"
+            );
             ("wasm_out_of_memory", message, Some(MORE_MEMORY))
         } else if trap == Some(Trap::StackOverflow) {
-            ("wasm_stack_overflow", "the component went too deep: its stack is exhausted".to_owned(), None)
+            (
+                "wasm_stack_overflow",
+                "the component went too deep: its stack is exhausted".to_owned(),
+                None,
+            )
         } else if is_too_much(error) {
             let most = HANDED_OVER / (1024 * 1024);
             let message = format!("the component handed over more than {most} MiB at once");
@@ -75,16 +91,30 @@ impl Fault {
             let trap = trap.strip_prefix("wasm trap: ").unwrap_or(&trap);
             ("wasm_trap", format!("the component broke: {trap}"), None)
         } else {
-            ("wasm_failed", format!("the component failed: {}", root(error)), None)
+            (
+                "wasm_failed",
+                format!("the component failed: {}", root(error)),
+                None,
+            )
         };
-        Self::Broken(Broken { code, message, hint, said })
+        Self::Broken(Broken {
+            code,
+            message,
+            hint,
+            said,
+        })
     }
 
     /// For whoever called.
     pub(crate) fn into_failure(self) -> ToolFailure {
         match self {
             Self::Stopped(stopped) => stopped.failure(),
-            Self::Broken(Broken { code, message, hint, said }) => {
+            Self::Broken(Broken {
+                code,
+                message,
+                hint,
+                said,
+            }) => {
                 let class = match code {
                     TOO_LARGE => ErrorClass::ResultTooLarge,
                     _ => ErrorClass::ExecutionFailed,
@@ -92,14 +122,17 @@ impl Fault {
                 let mut failure = ToolFailure::of(class, message).code(code);
                 failure.hint = hint.map(str::to_owned);
                 if !said.is_empty() {
-                    failure.content =
-                        vec![Content::text(format!("standard error of the component:\n{said}"))];
+                    failure.content = vec![Content::text(format!(
+                        "standard error of the component:\n{said}"
+                    ))];
                 }
                 failure
             }
             Self::Configuration(text) => {
                 let message = format!("the module does not take its configuration: {text}");
-                ToolFailure::of(ErrorClass::SetupRequired, message).code("wasm_configuration").untouched()
+                ToolFailure::of(ErrorClass::SetupRequired, message)
+                    .code("wasm_configuration")
+                    .untouched()
             }
             Self::Misfit { .. } | Self::Outside(_) => {
                 ToolFailure::of(ErrorClass::DependencyUnavailable, self.told())
@@ -113,14 +146,28 @@ impl Fault {
     pub(crate) fn told(&self) -> String {
         match self {
             Self::Stopped(_) => "it did not answer in time".to_owned(),
-            Self::Broken(Broken { message, said, hint, .. }) => {
-                let said = if said.is_empty() { String::new() } else { format!("; it said: {said}") };
-                let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            Self::Broken(Broken {
+                message,
+                said,
+                hint,
+                ..
+            }) => {
+                let said = if said.is_empty() {
+                    String::new()
+                } else {
+                    format!("; it said: {said}")
+                };
+                let hint = hint
+                    .map(|hint| format!("\nhint: {hint}"))
+                    .unwrap_or_default();
                 format!("{message}{said}{hint}")
             }
             Self::Configuration(text) => format!("it does not take its configuration: {text}"),
             Self::Misfit { function, error } => {
-                format!("its function `{function}` is not of the type that the world says: {}", root(error))
+                format!(
+                    "its function `{function}` is not of the type that the world says: {}",
+                    root(error)
+                )
             }
             Self::Outside(error) => format!("what it is granted cannot be had: {}", root(error)),
         }

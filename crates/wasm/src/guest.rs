@@ -48,7 +48,10 @@ pub(crate) struct Guest {
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
     }
 }
 
@@ -67,28 +70,50 @@ impl Guest {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         let limits = Limits::new(settings.memory);
-        let mut store = Store::new(engine, Self { wasi, table, limits, watch, output });
+        let mut store = Store::new(
+            engine,
+            Self {
+                wasi,
+                table,
+                limits,
+                watch,
+                output,
+            },
+        );
         store.limiter(|guest| &mut guest.limits);
         store.set_hostcall_fuel(HANDED_OVER);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| {
             let over = store.data().watch.is_over();
-            Ok(if over { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+            Ok(if over {
+                UpdateDeadline::Interrupt
+            } else {
+                UpdateDeadline::Yield(1)
+            })
         });
         Ok(store)
     }
 }
 
-fn world(settings: &WasmSettings, output: &Output, span: Option<&TraceContext>) -> wasmtime::Result<WasiCtx> {
+fn world(
+    settings: &WasmSettings,
+    output: &Output,
+    span: Option<&TraceContext>,
+) -> wasmtime::Result<WasiCtx> {
     let mut world = WasiCtxBuilder::new();
-    world.stdout(output.stdout()).stderr(output.stderr()).max_random_size(RANDOM);
+    world
+        .stdout(output.stdout())
+        .stderr(output.stderr())
+        .max_random_size(RANDOM);
     for (name, value) in &settings.environment {
         world.env(name, value);
     }
     if let Some(span) = span {
         // The interface of components has no place for a span. Programs in any language read it from these two.
-        let own =
-            [("TRACEPARENT", Some(span.traceparent())), ("TRACESTATE", span.tracestate().map(str::to_owned))];
+        let own = [
+            ("TRACEPARENT", Some(span.traceparent())),
+            ("TRACESTATE", span.tracestate().map(str::to_owned)),
+        ];
         for (name, value) in own {
             if let Some(value) = value.filter(|_| !settings.environment.contains_key(name)) {
                 world.env(name, value);
@@ -103,9 +128,16 @@ fn world(settings: &WasmSettings, output: &Output, span: Option<&TraceContext>) 
         world.preopened_dir(&grant.host, &grant.guest, permissions)?;
     }
     if settings.network {
-        world.inherit_network().allow_ip_name_lookup(true).allow_tcp(true).allow_udp(true);
+        world
+            .inherit_network()
+            .allow_ip_name_lookup(true)
+            .allow_tcp(true)
+            .allow_udp(true);
     } else {
-        world.allow_ip_name_lookup(false).allow_tcp(false).allow_udp(false);
+        world
+            .allow_ip_name_lookup(false)
+            .allow_tcp(false)
+            .allow_udp(false);
     }
     Ok(world.build())
 }

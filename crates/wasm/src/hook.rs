@@ -40,19 +40,33 @@ impl WasmHook {
             ));
         }
         let is_long = |text: &str| text.len() > LONGEST_NAME;
-        if subscriptions.iter().any(|each| is_long(&each.event) || is_long(&each.name)) {
-            return Err(format!("it subscribes with a name of more than {LONGEST_NAME} bytes"));
+        if subscriptions
+            .iter()
+            .any(|each| is_long(&each.event) || is_long(&each.name))
+        {
+            return Err(format!(
+                "it subscribes with a name of more than {LONGEST_NAME} bytes"
+            ));
         }
         if subscriptions.is_empty() {
             let (event, name) = ("*".to_owned(), "all".to_owned());
-            subscriptions.push(EventSubscription { event, priority: 0, name });
+            subscriptions.push(EventSubscription {
+                event,
+                priority: 0,
+                name,
+            });
         }
-        Ok(Self { prepared: Arc::new(prepared), subscriptions })
+        Ok(Self {
+            prepared: Arc::new(prepared),
+            subscriptions,
+        })
     }
 
     /// The events that it looks at, or families such as `tool:*`.
     pub fn events(&self) -> impl Iterator<Item = &str> {
-        self.subscriptions.iter().map(|subscription| subscription.event.as_str())
+        self.subscriptions
+            .iter()
+            .map(|subscription| subscription.event.as_str())
     }
 }
 
@@ -62,9 +76,16 @@ impl Module for WasmHook {
         coordinator: Coordinator,
         _: Map<String, Value>,
     ) -> BoxFuture<'_, Result<Mounted, MountError>> {
-        for EventSubscription { event, priority, name } in &self.subscriptions {
+        for EventSubscription {
+            event,
+            priority,
+            name,
+        } in &self.subscriptions
+        {
             let handler = ComponentHandler(Arc::clone(&self.prepared));
-            coordinator.hooks().register(event.as_str(), *priority, name.as_str(), handler);
+            coordinator
+                .hooks()
+                .register(event.as_str(), *priority, name.as_str(), handler);
         }
         Box::pin(std::future::ready(Ok(Mounted::Nothing)))
     }
@@ -75,15 +96,25 @@ struct ComponentHandler(Arc<Prepared<HookFunctions>>);
 impl ComponentHandler {
     async fn ask(&self, event: &str, data: &Value) -> Result<HookResult, HookFailure> {
         let prepared = &*self.0;
-        let watch = Watch { deadline: Instant::now() + prepared.settings.event_time, context: None };
+        let watch = Watch {
+            deadline: Instant::now() + prepared.settings.event_time,
+            context: None,
+        };
         let shown = json!({ "event": event, "data": data }).to_string();
         let place = watched(prepared.modules.place(), &watch, None).await;
         let Ok(Some(place)) = place else {
-            return Err(HookFailure::broke("too many components are at work at the same time"));
+            return Err(HookFailure::broke(
+                "too many components are at work at the same time",
+            ));
         };
         let broke = |fault: crate::failure::Fault| HookFailure::Broke(fault.told());
-        let mut live = Live::start(prepared, &watch, place, None).await.map_err(broke)?;
-        let answer = live.handle(prepared, shown.as_bytes(), &watch).await.map_err(broke)?;
+        let mut live = Live::start(prepared, &watch, place, None)
+            .await
+            .map_err(broke)?;
+        let answer = live
+            .handle(prepared, shown.as_bytes(), &watch)
+            .await
+            .map_err(broke)?;
         let answer = answer.map_err(HookFailure::Broke)?;
         let answer: Value = serde_json::from_slice(&answer)
             .map_err(|error| UnfitAnswer(format!("it is no JSON: {error}")))?;

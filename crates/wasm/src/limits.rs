@@ -22,7 +22,11 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) fn new(memory: u64) -> Self {
         let most = usize::try_from(memory).unwrap_or(usize::MAX);
-        Self { most, left: most, refused: false }
+        Self {
+            most,
+            left: most,
+            refused: false,
+        }
     }
 
     /// Whether memory was refused since the last look, which is mostly why a guest gave up.

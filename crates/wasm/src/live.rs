@@ -55,20 +55,32 @@ impl Live {
         span: Option<&TraceContext>,
     ) -> Result<Self, Fault> {
         let engine = prepared.modules.engine();
-        let mut store =
-            Guest::store(engine, &prepared.settings, watch.clone(), span).map_err(Fault::outside)?;
+        let mut store = Guest::store(engine, &prepared.settings, watch.clone(), span)
+            .map_err(Fault::outside)?;
         let output = store.data().output.clone();
         let _ticking = prepared.modules.ticking();
-        let made = watched(prepared.pre.instantiate_async(&mut store), watch, Some(&output)).await?;
+        let made = watched(
+            prepared.pre.instantiate_async(&mut store),
+            watch,
+            Some(&output),
+        )
+        .await?;
         let instance = match made {
             Ok(instance) => instance,
             Err(error) => return Err(Fault::inside(&error, &mut store)),
         };
-        let mut live = Self { store, instance, _place: place };
+        let mut live = Self {
+            store,
+            instance,
+            _place: place,
+        };
         if let (Some(at), Some(config)) = (&prepared.offer.configure, &prepared.config) {
             let configure = instance
                 .get_typed_func::<(&[u8],), (Result<(), String>,)>(&mut live.store, at)
-                .map_err(|error| Fault::Misfit { function: "configure", error })?;
+                .map_err(|error| Fault::Misfit {
+                    function: "configure",
+                    error,
+                })?;
             let work = configure.call_async(&mut live.store, (config.as_slice(),));
             let answered = watched(work, watch, Some(&output)).await?;
             live.heard(answered)?.0.map_err(Fault::Configuration)?;
@@ -77,12 +89,18 @@ impl Live {
     }
 
     /// What the component says of its tools: JSON, one spec or a list of them.
-    pub(crate) async fn specs(&mut self, prepared: &Prepared, watch: &Watch) -> Result<Vec<u8>, Fault> {
+    pub(crate) async fn specs(
+        &mut self,
+        prepared: &Prepared,
+        watch: &Watch,
+    ) -> Result<Vec<u8>, Fault> {
         let (at, function) = match &prepared.offer.functions {
             Tools::One { get_spec, .. } => (get_spec, "get-spec"),
             Tools::Several { get_specs, .. } => (get_specs, "get-specs"),
         };
-        let specs = self.instance.get_typed_func::<(), Bytes>(&mut self.store, at);
+        let specs = self
+            .instance
+            .get_typed_func::<(), Bytes>(&mut self.store, at);
         let specs = specs.map_err(|error| Fault::Misfit { function, error })?;
         let _ticking = prepared.modules.ticking();
         let output = self.store.data().output.clone();
@@ -94,12 +112,15 @@ impl Live {
     pub(crate) fn check(&mut self, prepared: &Prepared) -> Result<(), Fault> {
         let (function, checked) = match &prepared.offer.functions {
             Tools::One { execute, .. } => {
-                let found = self.instance.get_typed_func::<(&[u8],), Answer>(&mut self.store, execute);
+                let found = self
+                    .instance
+                    .get_typed_func::<(&[u8],), Answer>(&mut self.store, execute);
                 ("execute", found.map(|_| ()))
             }
             Tools::Several { execute_tool, .. } => {
-                let found =
-                    self.instance.get_typed_func::<(&str, &[u8]), Answer>(&mut self.store, execute_tool);
+                let found = self
+                    .instance
+                    .get_typed_func::<(&str, &[u8]), Answer>(&mut self.store, execute_tool);
                 ("execute-tool", found.map(|_| ()))
             }
         };
@@ -127,15 +148,34 @@ impl Live {
         let output = self.store.data().output.clone();
         let answered = match &prepared.offer.functions {
             Tools::One { execute, .. } => {
-                let run = self.instance.get_typed_func::<(&[u8],), Answer>(&mut self.store, execute);
-                let run = run.map_err(|error| Fault::Misfit { function: "execute", error })?;
-                watched(run.call_async(&mut self.store, (input,)), watch, Some(&output)).await?
+                let run = self
+                    .instance
+                    .get_typed_func::<(&[u8],), Answer>(&mut self.store, execute);
+                let run = run.map_err(|error| Fault::Misfit {
+                    function: "execute",
+                    error,
+                })?;
+                watched(
+                    run.call_async(&mut self.store, (input,)),
+                    watch,
+                    Some(&output),
+                )
+                .await?
             }
             Tools::Several { execute_tool, .. } => {
-                let run =
-                    self.instance.get_typed_func::<(&str, &[u8]), Answer>(&mut self.store, execute_tool);
-                let run = run.map_err(|error| Fault::Misfit { function: "execute-tool", error })?;
-                watched(run.call_async(&mut self.store, (tool, input)), watch, Some(&output)).await?
+                let run = self
+                    .instance
+                    .get_typed_func::<(&str, &[u8]), Answer>(&mut self.store, execute_tool);
+                let run = run.map_err(|error| Fault::Misfit {
+                    function: "execute-tool",
+                    error,
+                })?;
+                watched(
+                    run.call_async(&mut self.store, (tool, input)),
+                    watch,
+                    Some(&output),
+                )
+                .await?
             }
         };
         let answer = self.heard(answered)?.0;
@@ -150,16 +190,35 @@ impl Live {
         config: &[u8],
         watch: &Watch,
     ) -> Result<Vec<EventSubscription>, Fault> {
-        let HookFunctions { handle, get_subscriptions } = &prepared.offer.functions;
-        let checked = self.instance.get_typed_func::<(&[u8],), Answer>(&mut self.store, handle);
-        checked.map_err(|error| Fault::Misfit { function: "handle", error })?;
+        let HookFunctions {
+            handle,
+            get_subscriptions,
+        } = &prepared.offer.functions;
+        let checked = self
+            .instance
+            .get_typed_func::<(&[u8],), Answer>(&mut self.store, handle);
+        checked.map_err(|error| Fault::Misfit {
+            function: "handle",
+            error,
+        })?;
         let asked = self
             .instance
-            .get_typed_func::<(&[u8],), (Vec<EventSubscription>,)>(&mut self.store, get_subscriptions)
-            .map_err(|error| Fault::Misfit { function: "get-subscriptions", error })?;
+            .get_typed_func::<(&[u8],), (Vec<EventSubscription>,)>(
+                &mut self.store,
+                get_subscriptions,
+            )
+            .map_err(|error| Fault::Misfit {
+                function: "get-subscriptions",
+                error,
+            })?;
         let _ticking = prepared.modules.ticking();
         let output = self.store.data().output.clone();
-        let answered = watched(asked.call_async(&mut self.store, (config,)), watch, Some(&output)).await?;
+        let answered = watched(
+            asked.call_async(&mut self.store, (config,)),
+            watch,
+            Some(&output),
+        )
+        .await?;
         Ok(self.heard(answered)?.0)
     }
 
@@ -171,11 +230,21 @@ impl Live {
         watch: &Watch,
     ) -> Result<Result<Vec<u8>, String>, Fault> {
         let at = &prepared.offer.functions.handle;
-        let handle = self.instance.get_typed_func::<(&[u8],), Answer>(&mut self.store, at);
-        let handle = handle.map_err(|error| Fault::Misfit { function: "handle", error })?;
+        let handle = self
+            .instance
+            .get_typed_func::<(&[u8],), Answer>(&mut self.store, at);
+        let handle = handle.map_err(|error| Fault::Misfit {
+            function: "handle",
+            error,
+        })?;
         let _ticking = prepared.modules.ticking();
         let output = self.store.data().output.clone();
-        let answered = watched(handle.call_async(&mut self.store, (event,)), watch, Some(&output)).await?;
+        let answered = watched(
+            handle.call_async(&mut self.store, (event,)),
+            watch,
+            Some(&output),
+        )
+        .await?;
         Ok(self.heard(answered)?.0)
     }
 

@@ -31,12 +31,15 @@ impl WasmModules {
     ) -> Result<WasmModule, LoadFailure> {
         let fail = |(reason, message): Fail| failure(planned, artifact, reason, &message);
         let component = self.compile_file(artifact, sha256).await.map_err(fail)?;
-        let offer =
-            Offer::tools(&component).map_err(|message| fail((LoadReason::InvalidEntryPoint, message)))?;
-        let prepared = self.prepare(&component, offer, &planned.config, settings).map_err(fail)?;
+        let offer = Offer::tools(&component)
+            .map_err(|message| fail((LoadReason::InvalidEntryPoint, message)))?;
+        let prepared = self
+            .prepare(&component, offer, &planned.config, settings)
+            .map_err(fail)?;
         let mut specs = look(&prepared, &planned.id).await.map_err(fail)?;
         if prepared.config.is_none() && !planned.config.is_empty() {
-            let message = "its `config` in the plan reaches nobody: the component exports no `configure`";
+            let message =
+                "its `config` in the plan reaches nobody: the component exports no `configure`";
             specs.problem("config_ignored", message.to_owned());
         }
         for problem in &mut specs.problems {
@@ -55,11 +58,15 @@ impl WasmModules {
     ) -> Result<WasmHook, LoadFailure> {
         let fail = |(reason, message): Fail| failure(planned, artifact, reason, &message);
         let component = self.compile_file(artifact, sha256).await.map_err(fail)?;
-        let offer =
-            Offer::hook(&component).map_err(|message| fail((LoadReason::InvalidEntryPoint, message)))?;
-        let prepared = self.prepare(&component, offer, &planned.config, settings).map_err(fail)?;
+        let offer = Offer::hook(&component)
+            .map_err(|message| fail((LoadReason::InvalidEntryPoint, message)))?;
+        let prepared = self
+            .prepare(&component, offer, &planned.config, settings)
+            .map_err(fail)?;
         let config = Value::Object(planned.config.clone()).to_string();
-        let subscriptions = look_at_hook(&prepared, config.as_bytes()).await.map_err(fail)?;
+        let subscriptions = look_at_hook(&prepared, config.as_bytes())
+            .await
+            .map_err(fail)?;
         WasmHook::new(prepared, subscriptions)
             .map_err(|message| fail((LoadReason::ValidationFailed, message)))
     }
@@ -67,7 +74,8 @@ impl WasmModules {
     async fn compile_file(&self, artifact: &Path, sha256: Option<&str>) -> Result<Component, Fail> {
         let (modules, path) = (self.clone(), artifact.to_owned());
         let expected = sha256.map(str::to_owned);
-        let compiling = tokio::task::spawn_blocking(move || compile(&modules, &path, expected.as_deref()));
+        let compiling =
+            tokio::task::spawn_blocking(move || compile(&modules, &path, expected.as_deref()));
         match compiling.await {
             Ok(compiled) => compiled,
             Err(error) => Err((LoadReason::Unknown, format!("compiling it failed: {error}"))),
@@ -86,18 +94,37 @@ impl WasmModules {
             let message = format!("it needs what this host does not offer: {:#}", error);
             (LoadReason::ValidationFailed, message)
         })?;
-        let config =
-            offer.configure.is_some().then(|| Value::Object(config.clone()).to_string().into_bytes());
-        Ok(Prepared { modules: self.clone(), pre, offer, settings, config })
+        let config = offer
+            .configure
+            .is_some()
+            .then(|| Value::Object(config.clone()).to_string().into_bytes());
+        Ok(Prepared {
+            modules: self.clone(),
+            pre,
+            offer,
+            settings,
+            config,
+        })
     }
 }
 
 type Fail = (LoadReason, String);
 
-fn failure(planned: &PlannedModule, artifact: &Path, reason: LoadReason, message: &str) -> LoadFailure {
+fn failure(
+    planned: &PlannedModule,
+    artifact: &Path,
+    reason: LoadReason,
+    message: &str,
+) -> LoadFailure {
     let message = format!("`{}`: {message}", artifact.display());
     let PlannedModule { id, kind, .. } = planned;
-    LoadFailure { module: id.clone(), kind: *kind, origin: origin(planned), reason, message }
+    LoadFailure {
+        module: id.clone(),
+        kind: *kind,
+        origin: origin(planned),
+        reason,
+        message,
+    }
 }
 
 fn origin(planned: &PlannedModule) -> Option<String> {
@@ -112,7 +139,10 @@ fn origin(planned: &PlannedModule) -> Option<String> {
 fn real_folders(mut settings: WasmSettings) -> Result<WasmSettings, Fail> {
     for grant in &mut settings.directories {
         grant.host = disk::folder(&grant.host).map_err(|error| {
-            let message = format!("the folder `{}` that it is granted: {error}", grant.host.display());
+            let message = format!(
+                "the folder `{}` that it is granted: {error}",
+                grant.host.display()
+            );
             (LoadReason::Unknown, message)
         })?;
     }
@@ -120,18 +150,29 @@ fn real_folders(mut settings: WasmSettings) -> Result<WasmSettings, Fail> {
 }
 
 fn compile(modules: &WasmModules, path: &Path, expected: Option<&str>) -> Result<Component, Fail> {
-    let bytes = disk::read_component(path)
-        .map_err(|error| (LoadReason::MissingSource, format!("it cannot be read: {error}")))?;
-    let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let bytes = disk::read_component(path).map_err(|error| {
+        (
+            LoadReason::MissingSource,
+            format!("it cannot be read: {error}"),
+        )
+    })?;
+    let digest: String = Sha256::digest(&bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     if let Some(expected) = expected.filter(|expected| !expected.eq_ignore_ascii_case(&digest)) {
         let message = format!(
             "its bytes are not those that the manifest names: sha256 is {digest}, and should be {expected}"
         );
         return Err((LoadReason::InvalidModuleMetadata, message));
     }
-    check_preamble(&bytes).map_err(|message| (LoadReason::InvalidPackageLayout, message.to_owned()))?;
+    check_preamble(&bytes)
+        .map_err(|message| (LoadReason::InvalidPackageLayout, message.to_owned()))?;
     modules.compile(&bytes, &digest).map_err(|error| {
-        (LoadReason::InvalidPackageLayout, format!("it cannot be compiled: {}", error.root_cause()))
+        (
+            LoadReason::InvalidPackageLayout,
+            format!("it cannot be compiled: {}", error.root_cause()),
+        )
     })
 }
 
@@ -139,18 +180,25 @@ fn fail(fault: &Fault) -> Fail {
     let reason = match fault {
         Fault::Misfit { .. } => LoadReason::InvalidEntryPoint,
         Fault::Outside(_) => LoadReason::Unknown,
-        Fault::Stopped(_) | Fault::Broken(_) | Fault::Configuration(_) => LoadReason::ValidationFailed,
+        Fault::Stopped(_) | Fault::Broken(_) | Fault::Configuration(_) => {
+            LoadReason::ValidationFailed
+        }
     };
     (reason, fault.told())
 }
 
 /// A first instance of a component, and the time it has for everything that is asked of it.
 async fn first_instance<F>(prepared: &Prepared<F>) -> Result<(Live, Watch), Fail> {
-    let watch = Watch { deadline: Instant::now() + prepared.settings.load_time, context: None };
+    let watch = Watch {
+        deadline: Instant::now() + prepared.settings.load_time,
+        context: None,
+    };
     let Some(place) = prepared.modules.place().await else {
         return Err((LoadReason::Unknown, "the host is going away".to_owned()));
     };
-    let live = Live::start(prepared, &watch, place, None).await.map_err(|fault| fail(&fault))?;
+    let live = Live::start(prepared, &watch, place, None)
+        .await
+        .map_err(|fault| fail(&fault))?;
     Ok((live, watch))
 }
 
@@ -160,13 +208,18 @@ async fn look_at_hook(
     config: &[u8],
 ) -> Result<Vec<EventSubscription>, Fail> {
     let (mut live, watch) = first_instance(prepared).await?;
-    live.subscriptions(prepared, config, &watch).await.map_err(|fault| fail(&fault))
+    live.subscriptions(prepared, config, &watch)
+        .await
+        .map_err(|fault| fail(&fault))
 }
 
 /// Asks a first instance for its tools.
 async fn look(prepared: &Prepared, id: &ModuleId) -> Result<Specs, Fail> {
     let (mut live, watch) = first_instance(prepared).await?;
     live.check(prepared).map_err(|fault| fail(&fault))?;
-    let json = live.specs(prepared, &watch).await.map_err(|fault| fail(&fault))?;
+    let json = live
+        .specs(prepared, &watch)
+        .await
+        .map_err(|fault| fail(&fault))?;
     Specs::read(id, &json).map_err(|error| (LoadReason::ValidationFailed, error.to_string()))
 }

@@ -4,9 +4,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use toolpost_amplifier::{ModuleId, ToolSpec};
 use toolpost_model::{
-    Access, AccessKind, BoxFuture, CancelSupport, ClassFact, Declaration, EffectClass, EffectOrigin, Effects,
-    Interrupt, Naming, Provenance, ResourceKey, RiskLevel, SessionScope, Source, SourceError, SourceProblem,
-    SourceSession, ToolId,
+    Access, AccessKind, BoxFuture, CancelSupport, ClassFact, Declaration, EffectClass,
+    EffectOrigin, Effects, Interrupt, Naming, Provenance, ResourceKey, RiskLevel, SessionScope,
+    Source, SourceError, SourceProblem, SourceSession, ToolId,
 };
 
 use crate::{
@@ -34,8 +34,17 @@ pub(crate) struct Loaded {
 impl WasmModule {
     pub(crate) fn new(id: &ModuleId, prepared: Prepared, specs: Specs) -> Self {
         let effects = effects(&prepared.settings);
-        let Specs { mut tools, problems, instances, .. } = specs;
-        let instances = prepared.settings.instances.or(instances).unwrap_or(InstanceUse::PerCall);
+        let Specs {
+            mut tools,
+            problems,
+            instances,
+            ..
+        } = specs;
+        let instances = prepared
+            .settings
+            .instances
+            .or(instances)
+            .unwrap_or(InstanceUse::PerCall);
         let mut names = HashMap::new();
         for tool in &mut tools {
             describe(tool, &effects, &prepared.settings);
@@ -100,7 +109,10 @@ impl Source for WasmModule {
 
 /// What any call of a component can do. Without a grant it can only compute, which changes nothing.
 fn effects(settings: &WasmSettings) -> Effects {
-    let writes = settings.directories.iter().any(|grant| grant.access == DirectoryAccess::ReadWrite);
+    let writes = settings
+        .directories
+        .iter()
+        .any(|grant| grant.access == DirectoryAccess::ReadWrite);
     let class = match (settings.network, writes) {
         (true, _) => EffectClass::Network,
         (false, true) => EffectClass::Write,

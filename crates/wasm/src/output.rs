@@ -52,7 +52,10 @@ struct Written {
 impl Output {
     /// A call begins, or a module is loaded: what is printed from now on is its own.
     pub(crate) fn begin(&self, context: Option<CallContext>) {
-        *self.lock() = Streams { context, ..Streams::default() };
+        *self.lock() = Streams {
+            context,
+            ..Streams::default()
+        };
     }
 
     /// Tells what is due.
@@ -68,11 +71,17 @@ impl Output {
     }
 
     pub(crate) fn stdout(&self) -> Pipe {
-        Pipe { output: self.clone(), stream: Stream::Stdout }
+        Pipe {
+            output: self.clone(),
+            stream: Stream::Stdout,
+        }
     }
 
     pub(crate) fn stderr(&self) -> Pipe {
-        Pipe { output: self.clone(), stream: Stream::Stderr }
+        Pipe {
+            output: self.clone(),
+            stream: Stream::Stderr,
+        }
     }
 
     fn write(&self, stream: Stream, bytes: &[u8]) {
@@ -101,7 +110,10 @@ impl Output {
 impl Streams {
     fn tell(&mut self, when: impl Fn(&Written) -> bool) {
         let Some(context) = &self.context else { return };
-        for (stream, written) in [(Stream::Stdout, &mut self.stdout), (Stream::Stderr, &mut self.stderr)] {
+        for (stream, written) in [
+            (Stream::Stdout, &mut self.stdout),
+            (Stream::Stderr, &mut self.stderr),
+        ] {
             if when(written)
                 && let Some(chunk) = written.chunk(stream)
             {
@@ -134,7 +146,13 @@ impl Written {
         self.last_told = Some(Instant::now());
         let text = plain(&std::mem::take(&mut self.waiting));
         let skipped = std::mem::take(&mut self.skipped);
-        Some(OutputChunk { stream, text, bytes: self.bytes, lines: self.lines, skipped })
+        Some(OutputChunk {
+            stream,
+            text,
+            bytes: self.bytes,
+            lines: self.lines,
+            skipped,
+        })
     }
 }
 
@@ -171,11 +189,17 @@ impl IsTerminal for Pipe {
 
 impl StdoutStream for Pipe {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
-        Box::new(Self { output: self.output.clone(), stream: self.stream })
+        Box::new(Self {
+            output: self.output.clone(),
+            stream: self.stream,
+        })
     }
 
     fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(Self { output: self.output.clone(), stream: self.stream })
+        Box::new(Self {
+            output: self.output.clone(),
+            stream: self.stream,
+        })
     }
 }
 
@@ -201,7 +225,11 @@ impl OutputStream for Pipe {
 }
 
 impl AsyncWrite for Pipe {
-    fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.output.write(self.stream, bytes);
         Poll::Ready(Ok(bytes.len()))
     }

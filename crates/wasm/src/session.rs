@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 use toolpost_model::{
-    BoxFuture, CallContext, CallInput, Effects, ErrorClass, LogLevel, SourceSession, ToolCall, ToolFailure,
-    ToolId, ToolOutput,
+    BoxFuture, CallContext, CallInput, Effects, ErrorClass, LogLevel, SourceSession, ToolCall,
+    ToolFailure, ToolId, ToolOutput,
 };
 
 use crate::{
-    failure::Fault, guest::Watch, live::Live, module::Loaded, outcome::outcome, settings::InstanceUse,
-    supervision::watched,
+    failure::Fault, guest::Watch, live::Live, module::Loaded, outcome::outcome,
+    settings::InstanceUse, supervision::watched,
 };
 
 /// A module for one session.
@@ -33,15 +33,23 @@ enum Kept {
 
 impl OpenModule {
     pub(crate) fn new(module: Arc<Loaded>) -> Self {
-        Self { module, kept: Mutex::default() }
+        Self {
+            module,
+            kept: Mutex::default(),
+        }
     }
 
     async fn run(&self, tool: &ToolId, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let Some(name) = self.module.names.get(tool) else {
-            return Err(ToolFailure::new(format!("`{tool}` is not a tool of this module")).untouched());
+            return Err(
+                ToolFailure::new(format!("`{tool}` is not a tool of this module")).untouched(),
+            );
         };
         let input = json(call.input.arguments().value());
-        let watch = Watch { deadline: call.context.deadline(), context: Some(call.context) };
+        let watch = Watch {
+            deadline: call.context.deadline(),
+            context: Some(call.context),
+        };
         let answer = match self.module.instances {
             InstanceUse::PerCall => self.on_a_fresh_one(name, &input, &watch).await,
             InstanceUse::PerSession => self.on_the_kept_one(name, &input, &watch).await?,
@@ -57,7 +65,9 @@ impl OpenModule {
     ) -> Result<Result<Vec<u8>, String>, Fault> {
         let prepared = &self.module.prepared;
         let Some(place) = watched(prepared.modules.place(), watch, None).await? else {
-            return Err(Fault::outside(wasmtime::Error::msg("the host is going away")));
+            return Err(Fault::outside(wasmtime::Error::msg(
+                "the host is going away",
+            )));
         };
         let span = watch.context.as_ref().map(CallContext::trace);
         let mut live = Live::start(prepared, watch, place, span.as_ref()).await?;
@@ -72,7 +82,8 @@ impl OpenModule {
     ) -> Result<Result<Result<Vec<u8>, String>, Fault>, ToolFailure> {
         let prepared = &self.module.prepared;
         let kept = watched(self.kept.lock(), watch, None).await;
-        let mut kept: MutexGuard<'_, Kept> = kept.map_err(|stopped| stopped.failure().untouched())?;
+        let mut kept: MutexGuard<'_, Kept> =
+            kept.map_err(|stopped| stopped.failure().untouched())?;
         // Should this future be dropped while the guest runs, the instance is dropped with it.
         let mut live = match std::mem::replace(&mut *kept, Kept::Lost) {
             Kept::Ready(mut live) => {
@@ -82,11 +93,13 @@ impl OpenModule {
             before @ (Kept::NoneYet | Kept::Lost) => {
                 let Some(place) = prepared.modules.kept_place() else {
                     *kept = before;
-                    let message = "too many sessions keep an instance of a component at the same time";
+                    let message =
+                        "too many sessions keep an instance of a component at the same time";
                     return Err(ToolFailure::of(ErrorClass::RateLimited, message).untouched());
                 };
                 if let (Kept::Lost, Some(context)) = (before, &watch.context) {
-                    let message = "an earlier call broke the instance of this session; this one begins anew";
+                    let message =
+                        "an earlier call broke the instance of this session; this one begins anew";
                     context.log(LogLevel::Warn, message);
                 }
                 match Live::start(prepared, watch, place, None).await {

@@ -59,10 +59,17 @@ impl Specs {
             Value::Array(list) => list,
             one => vec![one],
         };
-        let mut specs =
-            Self { module: module.clone(), tools: Vec::new(), problems: Vec::new(), instances: None };
+        let mut specs = Self {
+            module: module.clone(),
+            tools: Vec::new(),
+            problems: Vec::new(),
+            instances: None,
+        };
         if list.len() > MAX_TOOLS {
-            let message = format!("only the first {MAX_TOOLS} of its {} tools are taken", list.len());
+            let message = format!(
+                "only the first {MAX_TOOLS} of its {} tools are taken",
+                list.len()
+            );
             specs.problem("too_many_tools", message);
         }
         let mut first = None;
@@ -83,11 +90,18 @@ impl Specs {
     /// Tells that something of the module is not there.
     pub(crate) fn problem(&mut self, code: &str, message: String) {
         let (part, code) = (self.module.to_string(), code.to_owned());
-        self.problems.push(SourceProblem { part, origin: None, code, message });
+        self.problems.push(SourceProblem {
+            part,
+            origin: None,
+            code,
+            message,
+        });
     }
 
     fn add(&mut self, spec: Value) -> Result<(), SpecError> {
-        let Value::Object(mut fields) = spec else { return Err(SpecError::NoObject) };
+        let Value::Object(mut fields) = spec else {
+            return Err(SpecError::NoObject);
+        };
         let name = match fields.remove("name") {
             Some(Value::String(name)) if !name.is_empty() => name,
             _ => return Err(SpecError::NoName),
@@ -104,18 +118,28 @@ impl Specs {
         let declared = spec.declare(&self.module)?;
         let (mut declaration, mut notes) = (declared.declaration, declared.notes);
         let shown = declaration.tool_id.name().to_owned();
-        if self.tools.iter().any(|known| known.tool_id == declaration.tool_id) {
+        if self
+            .tools
+            .iter()
+            .any(|known| known.tool_id == declaration.tool_id)
+        {
             return Err(SpecError::NameTaken(shown));
         }
         if misfit {
-            notes.push(format!("the schema of `{shown}` is not an object; any object is taken instead"));
+            notes.push(format!(
+                "the schema of `{shown}` is not an object; any object is taken instead"
+            ));
         }
         if let Err(fault) = compiles(&declaration.input.schema) {
             declaration.input = InputContract::default();
             let fault = cut(&fault.to_string());
-            notes.push(format!("the schema of `{shown}` is not valid, any object is taken instead: {fault}"));
+            notes.push(format!(
+                "the schema of `{shown}` is not valid, any object is taken instead: {fault}"
+            ));
         }
-        notes.into_iter().for_each(|note| self.problem("invalid_spec", note));
+        notes
+            .into_iter()
+            .for_each(|note| self.problem("invalid_spec", note));
         if fields.get("instance").and_then(Value::as_str) == Some("session") {
             self.instances = Some(InstanceUse::PerSession);
         }
@@ -126,8 +150,12 @@ impl Specs {
 
 /// Whether the host will be able to use a schema: without looking anywhere else, and with patterns that end.
 fn compiles(schema: &Value) -> Result<(), Box<ValidationError<'static>>> {
-    let patterns = PatternOptions::fancy_regex().backtrack_limit(50_000).size_limit(1 << 20);
-    let options = jsonschema::draft202012::options().offline().with_pattern_options(patterns);
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(50_000)
+        .size_limit(1 << 20);
+    let options = jsonschema::draft202012::options()
+        .offline()
+        .with_pattern_options(patterns);
     options.build(schema).map(|_| ()).map_err(Box::new)
 }
 
@@ -145,12 +173,25 @@ mod tests {
     /// What is made of specs: the tools' ids, then the problems' messages; or why nothing is.
     fn check(specs: &serde_json::Value, expected: Result<(&[&str], &[&str]), &str>) {
         let read = Specs::read(&ModuleId::new("my.module"), specs.to_string().as_bytes());
-        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let texts = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>()
+        };
         match (read, expected) {
             (Ok(read), Ok((ids, problems))) => {
-                let found: Vec<String> = read.tools.iter().map(|tool| tool.tool_id.to_string()).collect();
+                let found: Vec<String> = read
+                    .tools
+                    .iter()
+                    .map(|tool| tool.tool_id.to_string())
+                    .collect();
                 assert_eq!(found, texts(ids), "{specs}");
-                let found: Vec<String> = read.problems.into_iter().map(|problem| problem.message).collect();
+                let found: Vec<String> = read
+                    .problems
+                    .into_iter()
+                    .map(|problem| problem.message)
+                    .collect();
                 assert_eq!(found, texts(problems), "{specs}");
             }
             (Err(error), Err(expected)) => assert_eq!(error.to_string(), expected, "{specs}"),
@@ -162,10 +203,19 @@ mod tests {
     #[test]
     fn specs_are_taken_as_far_as_they_can_be() {
         check(&json!({ "name": "a" }), Ok((&["my_module.a"], &[])));
-        check(&json!([{ "name": "a b", "parameters": null }]), Ok((&["my_module.a_b"], &[])));
+        check(
+            &json!([{ "name": "a b", "parameters": null }]),
+            Ok((&["my_module.a_b"], &[])),
+        );
         check(&json!([]), Err("it has no tools"));
-        check(&json!([3]), Err("tool 1 of it is left out: its spec is not a JSON object"));
-        check(&json!({ "name": "" }), Err("tool 1 of it is left out: it has no name"));
+        check(
+            &json!([3]),
+            Err("tool 1 of it is left out: its spec is not a JSON object"),
+        );
+        check(
+            &json!({ "name": "" }),
+            Err("tool 1 of it is left out: it has no name"),
+        );
         check(
             &json!([{ "name": "a" }, { "name": "a" }, { "description": "no name" }]),
             Ok((
@@ -178,7 +228,10 @@ mod tests {
         );
         check(
             &json!({ "name": "a", "parameters": "text" }),
-            Ok((&["my_module.a"], &["the schema of `a` is not an object; any object is taken instead"])),
+            Ok((
+                &["my_module.a"],
+                &["the schema of `a` is not an object; any object is taken instead"],
+            )),
         );
     }
 
@@ -188,6 +241,9 @@ mod tests {
         let specs = Specs::read(&ModuleId::new("m"), json.as_bytes()).unwrap();
         assert_eq!(*specs.tools[0].input.schema, json!({ "type": "object" }));
         let said = &specs.problems[0].message;
-        assert!(said.starts_with("the schema of `a` is not valid, any object is taken instead"), "{said}");
+        assert!(
+            said.starts_with("the schema of `a` is not valid, any object is taken instead"),
+            "{said}"
+        );
     }
 }

@@ -20,12 +20,14 @@ pub(crate) enum Stopped {
 impl Stopped {
     pub(crate) fn failure(self) -> ToolFailure {
         match self {
-            Self::Canceled => {
-                ToolFailure::of(ErrorClass::Canceled, "the component was stopped: the call was canceled")
-            }
-            Self::TimedOut => {
-                ToolFailure::of(ErrorClass::Timeout, "the component was stopped: its time was over")
-            }
+            Self::Canceled => ToolFailure::of(
+                ErrorClass::Canceled,
+                "the component was stopped: the call was canceled",
+            ),
+            Self::TimedOut => ToolFailure::of(
+                ErrorClass::Timeout,
+                "the component was stopped: its time was over",
+            ),
         }
     }
 }

@@ -31,9 +31,14 @@ struct State {
 
 impl Ticker {
     pub(crate) fn start(engine: &Engine) -> io::Result<Self> {
-        let shared = Arc::new(Shared { state: Mutex::default(), wake: Condvar::new() });
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+        });
         let (of_thread, engine) = (Arc::clone(&shared), engine.clone());
-        thread::Builder::new().name("wasm-ticker".to_owned()).spawn(move || of_thread.tick(&engine))?;
+        thread::Builder::new()
+            .name("wasm-ticker".to_owned())
+            .spawn(move || of_thread.tick(&engine))?;
         Ok(Self(shared))
     }
 
@@ -77,7 +82,10 @@ impl Shared {
             idle = if state.running == 0 { idle + 1 } else { 0 };
             while state.running == 0 && idle > PATIENCE && !state.ended {
                 state.asleep = true;
-                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self
+                    .wake
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
             state.asleep = false;
             if state.ended {

@@ -18,7 +18,10 @@ fn config(workspace: &Path, data: &Path) -> HostConfig {
     HostConfig {
         workspace: Some(workspace.to_owned()),
         data_dir: Some(data.join("record")),
-        http: HttpConfig { listen: ([127, 0, 0, 1], 0).into(), ..HttpConfig::default() },
+        http: HttpConfig {
+            listen: ([127, 0, 0, 1], 0).into(),
+            ..HttpConfig::default()
+        },
         ..HostConfig::default()
     }
 }
@@ -31,36 +34,61 @@ async fn server(workspace: &Path, data: &Path) -> Server {
 async fn run_loop(server: &Server, provider: &str, model: &str) -> (String, Vec<(String, String)>) {
     let mut command = python("agent_loop.py");
     command.args([provider, "How does the first file end?"]);
-    command.env("TOOLPOST_URL", format!("http://{}", server.address().unwrap())).env("MODEL_URL", model);
+    command
+        .env(
+            "TOOLPOST_URL",
+            format!("http://{}", server.address().unwrap()),
+        )
+        .env("MODEL_URL", model);
     command.env("TOOLPOST_TOKEN", server.token().unwrap());
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{errors}");
     let call = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         (words[0].to_owned(), words[words.len() - 1].to_owned())
     };
-    (String::from_utf8(output.stdout).unwrap(), errors.lines().map(call).collect())
+    (
+        String::from_utf8(output.stdout).unwrap(),
+        errors.lines().map(call).collect(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_loop_reads_a_file_with_either_provider_and_every_call_is_on_record() {
     let (workspace, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::create_dir(workspace.path().join("drawings")).unwrap();
-    fs::write(workspace.path().join("notes.md"), format!("# Lathe\n\n{LAST_LINE}\n")).unwrap();
+    fs::write(
+        workspace.path().join("notes.md"),
+        format!("# Lathe\n\n{LAST_LINE}\n"),
+    )
+    .unwrap();
     let server = server(workspace.path(), data.path()).await;
     let mut program = Program::start(&mut python("scripted_model.py"));
     let model = program.says("url");
     for provider in ["openai", "anthropic"] {
         let (said, calls) = run_loop(&server, provider, &model).await;
-        assert_eq!(said, format!("The file ends with: {LAST_LINE}\n"), "{provider}");
+        assert_eq!(
+            said,
+            format!("The file ends with: {LAST_LINE}\n"),
+            "{provider}"
+        );
         let tools: Vec<&str> = calls.iter().map(|(tool, _)| tool.as_str()).collect();
         assert_eq!(tools, ["list_directory", "read_file"], "{provider}");
         for (tool, id) in &calls {
-            let seen =
-                server.host().invocation(id.parse().unwrap(), &Principal::agent("agent")).await.unwrap();
+            let seen = server
+                .host()
+                .invocation(id.parse().unwrap(), &Principal::agent("agent"))
+                .await
+                .unwrap();
             let seen = serde_json::to_value(seen).unwrap();
-            assert_eq!((&seen["tool"], &seen["status"]), (&json!(tool), &json!("ended")), "{seen}");
+            assert_eq!(
+                (&seen["tool"], &seen["status"]),
+                (&json!(tool), &json!("ended")),
+                "{seen}"
+            );
             assert_eq!(seen["result"]["outcome"], "succeeded", "{seen}");
         }
     }
@@ -72,7 +100,11 @@ async fn the_loop_reads_a_file_with_either_provider_and_every_call_is_on_record(
 #[tokio::test(flavor = "multi_thread")]
 async fn the_loop_waits_for_a_call_that_a_person_is_asked_about() {
     let (workspace, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    fs::write(workspace.path().join("notes.md"), format!("# Lathe\n\n{LAST_LINE}\n")).unwrap();
+    fs::write(
+        workspace.path().join("notes.md"),
+        format!("# Lathe\n\n{LAST_LINE}\n"),
+    )
+    .unwrap();
     let mut config = config(workspace.path(), data.path());
     config.http.patience = Duration::from_millis(1);
     config.rules = vec![Rule::parse("ask read_file", RuleOrigin::Cli, "test").unwrap()];
@@ -91,7 +123,10 @@ async fn the_loop_waits_for_a_call_that_a_person_is_asked_about() {
                     valid_for_seconds: None,
                     arguments: None,
                 };
-                return host.decide(question.ask_id, yes, &Principal::operator("olga")).await.unwrap();
+                return host
+                    .decide(question.ask_id, yes, &Principal::operator("olga"))
+                    .await
+                    .unwrap();
             }
             changes.changed().await.unwrap();
         }
@@ -99,7 +134,10 @@ async fn the_loop_waits_for_a_call_that_a_person_is_asked_about() {
     let (said, calls) = run_loop(&server, "openai", &model).await;
     assert_eq!(said, format!("The file ends with: {LAST_LINE}\n"));
     assert_eq!(
-        calls.iter().map(|(tool, _)| tool.as_str()).collect::<Vec<_>>(),
+        calls
+            .iter()
+            .map(|(tool, _)| tool.as_str())
+            .collect::<Vec<_>>(),
         ["list_directory", "read_file"]
     );
     assert!(operator.await.unwrap().allowed);
@@ -132,9 +170,18 @@ fn the_scripted_model_refuses_what_a_real_endpoint_refuses() {
     check("chat/completions", tool("a"), 200);
     check("chat/completions", tool("b"), 400);
     check("chat/completions", json!([]), 400);
-    let block = |id: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": "notes.md" });
-    check("messages", json!([{ "role": "user", "content": [block("a")] }]), 200);
-    check("messages", json!([{ "role": "user", "content": [block("b")] }]), 400);
+    let block =
+        |id: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": "notes.md" });
+    check(
+        "messages",
+        json!([{ "role": "user", "content": [block("a")] }]),
+        200,
+    );
+    check(
+        "messages",
+        json!([{ "role": "user", "content": [block("b")] }]),
+        400,
+    );
     check("messages", json!([{ "role": "user", "content": [] }]), 400);
     check("messages", json!([]), 400);
 }

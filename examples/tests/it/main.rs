@@ -1,6 +1,12 @@
 //! The examples, run as their readers run them: as programs that talk over HTTP.
-#![expect(clippy::disallowed_methods, reason = "tests start programs and prepare files")]
-#![expect(clippy::unwrap_used, reason = "in test helpers, which clippy takes for code")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs and prepare files"
+)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in test helpers, which clippy takes for code"
+)]
 
 mod agent_loop;
 mod amplifier_module;

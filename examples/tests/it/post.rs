@@ -9,7 +9,10 @@ use serde_json::Value;
 
 /// Posts JSON to `url` and reads the status and the JSON that come back.
 pub(crate) fn post(url: &str, token: &str, body: &Value) -> (u16, Value) {
-    let (host, path) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).unwrap();
+    let (host, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .unwrap();
     let body = body.to_string();
     let mut stream = TcpStream::connect(host).unwrap();
     write!(

@@ -14,7 +14,11 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, output }
     }
@@ -41,6 +45,9 @@ impl Drop for Program {
 pub(crate) fn python(name: &str) -> Command {
     let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let mut command = Command::new("python3");
-    command.arg(script).env("no_proxy", "127.0.0.1").env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .arg(script)
+        .env("no_proxy", "127.0.0.1")
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }

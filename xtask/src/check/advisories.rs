@@ -17,13 +17,22 @@ use crate::test::watchdog::{Ending, run_within};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn check(root: &Path) -> anyhow::Result<Verdict> {
-    let deny_toml = fs::read_to_string(root.join("deny.toml")).context("cannot read `deny.toml`")?;
-    let databases = DenyFile::parse(&deny_toml).context("cannot read `deny.toml`")?.databases;
+    let deny_toml =
+        fs::read_to_string(root.join("deny.toml")).context("cannot read `deny.toml`")?;
+    let databases = DenyFile::parse(&deny_toml)
+        .context("cannot read `deny.toml`")?
+        .databases;
     if !answers(&mut cargo(root, &["deny", "--version"])) {
-        return Ok(not_judged("cargo-deny is not installed", "cargo install cargo-deny"));
+        return Ok(not_judged(
+            "cargo-deny is not installed",
+            "cargo install cargo-deny",
+        ));
     }
     if let Some(why) = unreachable(&databases, PATIENCE) {
-        return Ok(not_judged(&why, "run it again where the network reaches the database"));
+        return Ok(not_judged(
+            &why,
+            "run it again where the network reaches the database",
+        ));
     }
     verdict(&mut cargo(root, &["deny", "check", "advisories"]))
 }
@@ -39,25 +48,33 @@ fn not_judged(why: &str, hint: &str) -> Verdict {
 fn unreachable(databases: &[String], limit: Duration) -> Option<String> {
     databases.iter().find_map(|database| {
         let why = try_within(limit, &mut look_at(database)).err()?;
-        Some(format!("the database `{database}` cannot be reached: {why}"))
+        Some(format!(
+            "the database `{database}` cannot be reached: {why}"
+        ))
     })
 }
 
 /// Asks for one name of the database's repository, as cargo-deny would before it fetches.
 fn look_at(database: &str) -> Command {
     let mut command = Command::new("git");
-    command.args(["ls-remote", "--exit-code", database, "HEAD"]).env("GIT_TERMINAL_PROMPT", "0");
+    command
+        .args(["ls-remote", "--exit-code", database, "HEAD"])
+        .env("GIT_TERMINAL_PROMPT", "0");
     command
 }
 
 /// Runs a program that is to succeed, but no longer than `limit`.
 fn try_within(limit: Duration, command: &mut Command) -> Result<(), String> {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     match run_within(limit, quiet) {
         Ok(Ending::Exited(status)) if status.success() => Ok(()),
-        Ok(Ending::Exited(status)) => {
-            Err(format!("`{}` ended with {status}", command.get_program().display()))
-        }
+        Ok(Ending::Exited(status)) => Err(format!(
+            "`{}` ended with {status}",
+            command.get_program().display()
+        )),
         Ok(Ending::LimitHit) => Err(format!("no answer within {limit:?}")),
         Err(error) => Err(format!("{error:#}")),
     }
@@ -99,7 +116,11 @@ mod tests {
         let attempt = |command: &mut Command| try_within(Duration::from_secs(60), command);
         assert_eq!(attempt(&mut Command::new("true")), Ok(()));
         assert!(attempt(&mut Command::new("false")).is_err());
-        assert!(attempt(&mut look_at("/nowhere/at/all")).unwrap_err().contains("`git` ended with"));
+        assert!(
+            attempt(&mut look_at("/nowhere/at/all"))
+                .unwrap_err()
+                .contains("`git` ended with")
+        );
         let missing = attempt(&mut Command::new("no-such-program-anywhere"));
         assert!(missing.unwrap_err().contains("cannot start"));
     }

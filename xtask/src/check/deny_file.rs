@@ -35,17 +35,25 @@ fn entries(text: &str, section: &str, key: &str) -> anyhow::Result<Vec<String>> 
         .skip_while(|line| *line != opening)
         .skip(1)
         .take_while(|line| *line != "]");
-    let lines: Vec<&str> =
-        list.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    ensure!(!lines.is_empty(), "no list `{opening}` with one entry a line in `{section}`");
+    let lines: Vec<&str> = list
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    ensure!(
+        !lines.is_empty(),
+        "no list `{opening}` with one entry a line in `{section}`"
+    );
     lines.iter().map(|line| entry(line)).collect()
 }
 
 /// `"name",` or `{ crate = "name", reason = "…" },`.
 fn entry(line: &str) -> anyhow::Result<String> {
     let value = line.strip_prefix("{ crate = ").unwrap_or(line);
-    let name = value.strip_prefix('"').and_then(|rest| rest.split('"').next());
-    name.map(str::to_owned).with_context(|| format!("cannot read the entry `{line}`"))
+    let name = value
+        .strip_prefix('"')
+        .and_then(|rest| rest.split('"').next());
+    name.map(str::to_owned)
+        .with_context(|| format!("cannot read the entry `{line}`"))
 }
 
 #[cfg(test)]
@@ -81,7 +89,10 @@ db-urls = [
 ";
         let expected = DenyFile {
             targets: vec!["linux".to_owned()],
-            allowed_licenses: vec!["MIT".to_owned(), "Apache-2.0 WITH LLVM-exception".to_owned()],
+            allowed_licenses: vec![
+                "MIT".to_owned(),
+                "Apache-2.0 WITH LLVM-exception".to_owned(),
+            ],
             banned: vec!["openssl-sys".to_owned(), "async-std".to_owned()],
             databases: vec!["https://advisories.example".to_owned()],
         };
@@ -98,7 +109,12 @@ db-urls = [
     #[test]
     fn the_repository_s_file_has_the_shape() {
         let rules = DenyFile::parse(include_str!("../../../deny.toml")).unwrap();
-        assert!(rules.allowed_licenses.iter().any(|license| license == "MIT"));
+        assert!(
+            rules
+                .allowed_licenses
+                .iter()
+                .any(|license| license == "MIT")
+        );
         assert!(rules.banned.iter().any(|banned| banned == "openssl-sys"));
     }
 }

@@ -4,12 +4,22 @@ use anyhow::{bail, ensure};
 
 /// Whether somebody who may use only the `allowed` licenses may use code under `expression`.
 pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> anyhow::Result<bool> {
-    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let spaced = expression
+        .replace('/', " OR ")
+        .replace('(', " ( ")
+        .replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     ensure!(!words.is_empty(), "no license is given");
-    let mut reader = Reader { words: &words, allowed };
+    let mut reader = Reader {
+        words: &words,
+        allowed,
+    };
     let answer = reader.any_of()?;
-    ensure!(reader.words.is_empty(), "did not expect `{}`", reader.words.join(" "));
+    ensure!(
+        reader.words.is_empty(),
+        "did not expect `{}`",
+        reader.words.join(" ")
+    );
     Ok(answer)
 }
 
@@ -76,8 +86,13 @@ mod tests {
 
     #[test]
     fn expressions_are_judged() {
-        let allowed =
-            ["MIT", "Apache-2.0", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned);
+        let allowed = [
+            "MIT",
+            "Apache-2.0",
+            "Unicode-3.0",
+            "Apache-2.0 WITH LLVM-exception",
+        ]
+        .map(str::to_owned);
         for (expression, expected) in [
             ("MIT", Some(true)),
             ("GPL-3.0-only", Some(false)),
@@ -93,7 +108,11 @@ mod tests {
             ("MIT OR", None),
             ("MIT Apache-2.0", None),
         ] {
-            assert_eq!(is_allowed(expression, &allowed).ok(), expected, "`{expression}`");
+            assert_eq!(
+                is_allowed(expression, &allowed).ok(),
+                expected,
+                "`{expression}`"
+            );
         }
     }
 }

@@ -21,7 +21,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Verdict> {
         return verdict(&mut cargo(root, &args));
     }
     eprintln!("cargo-deny is not installed: reading deny.toml without it");
-    let deny_toml = fs::read_to_string(root.join("deny.toml")).context("cannot read `deny.toml`")?;
+    let deny_toml =
+        fs::read_to_string(root.join("deny.toml")).context("cannot read `deny.toml`")?;
     let rules = DenyFile::parse(&deny_toml).context("cannot read `deny.toml`")?;
     let mut args = vec!["--all-features"];
     for target in &rules.targets {
@@ -33,13 +34,18 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Verdict> {
         println!("{complaint}");
     }
     let packages = list(&metadata, "packages").len();
-    println!("dependencies: {} complaints about {packages} packages", complaints.len());
+    println!(
+        "dependencies: {} complaints about {packages} packages",
+        complaints.len()
+    );
     Ok(Verdict::pass_if(complaints.is_empty()))
 }
 
 fn complaints(rules: &DenyFile, metadata: &Value) -> Vec<String> {
-    let members: BTreeSet<&str> =
-        list(metadata, "workspace_members").iter().filter_map(Value::as_str).collect();
+    let members: BTreeSet<&str> = list(metadata, "workspace_members")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     let mut found = Vec::new();
     for package in list(metadata, "packages") {
         let (name, version) = (text(package, "name"), text(package, "version"));
@@ -47,13 +53,18 @@ fn complaints(rules: &DenyFile, metadata: &Value) -> Vec<String> {
         let expression = text(package, "license");
         match license::is_allowed(expression, &rules.allowed_licenses) {
             Ok(true) => {}
-            Ok(false) => complain(format!("license `{expression}` is not allowed by deny.toml")),
+            Ok(false) => complain(format!(
+                "license `{expression}` is not allowed by deny.toml"
+            )),
             Err(error) => complain(format!("cannot read the license `{expression}`: {error}")),
         }
         if rules.banned.iter().any(|banned| banned == name) {
             complain("banned by deny.toml".to_owned());
         }
-        if let Some(source) = package["source"].as_str().filter(|source| *source != CRATES_IO) {
+        if let Some(source) = package["source"]
+            .as_str()
+            .filter(|source| *source != CRATES_IO)
+        {
             complain(format!("comes from `{source}`, not from crates.io"));
         }
         if members.contains(text(package, "id")) {
@@ -67,7 +78,9 @@ fn complaints(rules: &DenyFile, metadata: &Value) -> Vec<String> {
 /// Dependencies from a registry without a version; those by path have none to give.
 fn wildcards(package: &Value) -> impl Iterator<Item = &str> {
     let dependencies = list(package, "dependencies").iter();
-    dependencies.filter(|one| text(one, "req") == "*" && one["path"].is_null()).map(|one| text(one, "name"))
+    dependencies
+        .filter(|one| text(one, "req") == "*" && one["path"].is_null())
+        .map(|one| text(one, "name"))
 }
 
 #[cfg(test)]
@@ -82,20 +95,42 @@ mod tests {
             banned: vec!["openssl-sys".to_owned()],
             databases: Vec::new(),
         };
-        complaints(&rules, &json!({ "packages": [package], "workspace_members": ["member"] }))
+        complaints(
+            &rules,
+            &json!({ "packages": [package], "workspace_members": ["member"] }),
+        )
     }
 
     #[test]
     fn packages_are_judged() {
         for (name, license, source, expected) in [
             ("a", "MIT", CRATES_IO, None),
-            ("a", "GPL-3.0", CRATES_IO, Some("license `GPL-3.0` is not allowed by deny.toml")),
-            ("a", "", CRATES_IO, Some("cannot read the license ``: no license is given")),
+            (
+                "a",
+                "GPL-3.0",
+                CRATES_IO,
+                Some("license `GPL-3.0` is not allowed by deny.toml"),
+            ),
+            (
+                "a",
+                "",
+                CRATES_IO,
+                Some("cannot read the license ``: no license is given"),
+            ),
             ("openssl-sys", "MIT", CRATES_IO, Some("banned by deny.toml")),
-            ("a", "MIT", "git+x.org", Some("comes from `git+x.org`, not from crates.io")),
+            (
+                "a",
+                "MIT",
+                "git+x.org",
+                Some("comes from `git+x.org`, not from crates.io"),
+            ),
         ] {
-            let package = json!({ "name": name, "version": "1.0.0", "license": license, "source": source });
-            let expected: Vec<String> = expected.iter().map(|what| format!("{name} 1.0.0: {what}")).collect();
+            let package =
+                json!({ "name": name, "version": "1.0.0", "license": license, "source": source });
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|what| format!("{name} 1.0.0: {what}"))
+                .collect();
             assert_eq!(judge(&package), expected);
         }
     }
@@ -103,7 +138,11 @@ mod tests {
     #[test]
     fn members_name_the_versions_they_take() {
         for (id, path, expected) in [
-            ("member", Value::Null, &["a 1.0.0: takes any version of `b`"][..]),
+            (
+                "member",
+                Value::Null,
+                &["a 1.0.0: takes any version of `b`"][..],
+            ),
             ("member", json!("/w/b"), &[]),
             ("not ours to mend", Value::Null, &[]),
         ] {

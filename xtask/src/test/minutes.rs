@@ -26,7 +26,9 @@ impl RunReport {
 
     /// `None`: no test ran, as after a build that failed.
     pub(crate) fn read(root: &Path) -> Option<Self> {
-        fs::read_to_string(root.join(REPORT)).ok().map(|text| Self::of(&text))
+        fs::read_to_string(root.join(REPORT))
+            .ok()
+            .map(|text| Self::of(&text))
     }
 
     /// Reads the elements that nextest writes, one tag at a time. It escapes `<` in every text, so a tag is never part
@@ -39,9 +41,14 @@ impl RunReport {
                 binary = attribute(tag, "name").unwrap_or_default();
             } else if tag.starts_with("testcase ") {
                 let name = attribute(tag, "name").unwrap_or_default();
-                let seconds = attribute(tag, "time").and_then(|time| time.parse().ok()).unwrap_or(0.0);
+                let seconds = attribute(tag, "time")
+                    .and_then(|time| time.parse().ok())
+                    .unwrap_or(0.0);
                 let first = name.split_once("::").map_or("", |(first, _)| first);
-                let suite = report.suites.entry(format!("{binary} {first}")).or_default();
+                let suite = report
+                    .suites
+                    .entry(format!("{binary} {first}"))
+                    .or_default();
                 *suite = (suite.0 + 1, suite.1 + seconds);
                 report.passed += 1;
             } else if tag.starts_with("failure") || tag.starts_with("error") {
@@ -56,8 +63,9 @@ impl RunReport {
     pub(crate) fn print(&self) {
         let mut suites: Vec<_> = self.suites.iter().collect();
         suites.sort_by(|(_, (_, one)), (_, (_, other))| other.total_cmp(one));
-        let (long, short): (Vec<_>, Vec<_>) =
-            suites.into_iter().partition(|(_, (_, seconds))| *seconds >= SHOWN_SECONDS);
+        let (long, short): (Vec<_>, Vec<_>) = suites
+            .into_iter()
+            .partition(|(_, (_, seconds))| *seconds >= SHOWN_SECONDS);
         eprintln!("\nminutes  tests  suite (several run at the same time)");
         for (suite, (tests, seconds)) in long {
             eprintln!("{:7.1}  {tests:5}  {}", seconds / 60.0, suite.trim_end());
@@ -91,7 +99,10 @@ mod tests {
             </testsuites>"#;
         let report = RunReport::of(text);
         assert_eq!((report.passed, report.failed), (2, 1));
-        let expected = [("toolpost::it ", (1, 0.5)), ("toolpost::it abuse", (2, 60.5))];
+        let expected = [
+            ("toolpost::it ", (1, 0.5)),
+            ("toolpost::it abuse", (2, 60.5)),
+        ];
         let expected = expected.map(|(name, sum)| (name.to_owned(), sum));
         assert_eq!(report.suites.into_iter().collect::<Vec<_>>(), expected);
     }

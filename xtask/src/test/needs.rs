@@ -86,24 +86,37 @@ pub(crate) const NEEDS: [Need; 3] = [
 
 impl Need {
     fn is_met(&self) -> bool {
-        let [program, arguments @ ..] = self.probe else { return true };
+        let [program, arguments @ ..] = self.probe else {
+            return true;
+        };
         answers(Command::new(program).args(arguments))
     }
 
     /// What to do by hand.
     pub(crate) fn hint(&self) -> String {
-        format!("apt-get install {} (Debian packages)", self.packages.join(" "))
+        format!(
+            "apt-get install {} (Debian packages)",
+            self.packages.join(" ")
+        )
     }
 }
 
 /// Installs the programs that are missing. Those that are still missing then.
 pub(crate) fn provide() -> anyhow::Result<Vec<&'static Need>> {
-    let missing = || NEEDS.iter().filter(|need| !need.is_met()).collect::<Vec<_>>();
+    let missing = || {
+        NEEDS
+            .iter()
+            .filter(|need| !need.is_met())
+            .collect::<Vec<_>>()
+    };
     let before = missing();
     if before.is_empty() || !can_install() {
         return Ok(before);
     }
-    let packages: Vec<&str> = before.iter().flat_map(|need| need.packages.iter().copied()).collect();
+    let packages: Vec<&str> = before
+        .iter()
+        .flat_map(|need| need.packages.iter().copied())
+        .collect();
     eprintln!("installing the Debian packages {}", packages.join(", "));
     let quiet = |arguments: &[&str]| {
         verdict(
@@ -116,14 +129,23 @@ pub(crate) fn provide() -> anyhow::Result<Vec<&'static Need>> {
     };
     if quiet(&["update"])? == Verdict::Pass {
         // A failure shows as a program that is still missing.
-        quiet(&[&["install", "--yes", "--no-install-recommends"], packages.as_slice()].concat())?;
+        quiet(
+            &[
+                &["install", "--yes", "--no-install-recommends"],
+                packages.as_slice(),
+            ]
+            .concat(),
+        )?;
     }
     Ok(missing())
 }
 
 /// Whether this is Debian or one of its kin, and the user may install packages.
 fn can_install() -> bool {
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let is_root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout == b"0\n");
     is_root && answers(Command::new("apt-get").arg("--version"))
 }
 
@@ -134,20 +156,31 @@ pub(crate) fn must_be_whole() -> bool {
 
 /// The packages that are left out whole, as cargo and nextest take them.
 fn excluded(missing: &[&Need]) -> Vec<String> {
-    let whole = missing.iter().flat_map(|need| need.tests).filter(|(_, beginning)| beginning.is_empty());
+    let whole = missing
+        .iter()
+        .flat_map(|need| need.tests)
+        .filter(|(_, beginning)| beginning.is_empty());
     let mut packages: Vec<&str> = whole.map(|(package, _)| *package).collect();
     packages.dedup();
-    packages.into_iter().flat_map(|package| ["--exclude".to_owned(), package.to_owned()]).collect()
+    packages
+        .into_iter()
+        .flat_map(|package| ["--exclude".to_owned(), package.to_owned()])
+        .collect()
 }
 
 /// The tests that are left out of other packages.
 fn named(missing: &[&Need]) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    missing.iter().flat_map(|need| need.tests).filter(|(_, beginning)| !beginning.is_empty())
+    missing
+        .iter()
+        .flat_map(|need| need.tests)
+        .filter(|(_, beginning)| !beginning.is_empty())
 }
 
 /// What leaves the tests of these needs out of a run of nextest.
 pub(crate) fn nextest_arguments(missing: &[&Need]) -> Vec<String> {
-    let test = |(package, beginning): &(&str, &str)| format!("(package({package}) & test(/^{beginning}/))");
+    let test = |(package, beginning): &(&str, &str)| {
+        format!("(package({package}) & test(/^{beginning}/))")
+    };
     let tests: Vec<String> = named(missing).map(test).collect();
     let mut arguments = excluded(missing);
     if !tests.is_empty() {
@@ -159,7 +192,8 @@ pub(crate) fn nextest_arguments(missing: &[&Need]) -> Vec<String> {
 /// The same for `cargo test`, which knows the names of tests and not their packages: a few more are left out.
 pub(crate) fn cargo_test_arguments(missing: &[&Need]) -> Vec<String> {
     let mut arguments = excluded(missing);
-    let skips = named(missing).flat_map(|(_, beginning)| ["--skip".to_owned(), (*beginning).to_owned()]);
+    let skips =
+        named(missing).flat_map(|(_, beginning)| ["--skip".to_owned(), (*beginning).to_owned()]);
     let skips: Vec<String> = skips.collect();
     if !skips.is_empty() {
         arguments.push("--".to_owned());
@@ -171,9 +205,19 @@ pub(crate) fn cargo_test_arguments(missing: &[&Need]) -> Vec<String> {
 /// Tells which tests did not run, and why.
 pub(crate) fn report(missing: &[&Need]) {
     for need in missing {
-        eprintln!("\n`{}` is missing, so these tests were left out:", need.name);
+        eprintln!(
+            "\n`{}` is missing, so these tests were left out:",
+            need.name
+        );
         for (package, beginning) in need.tests {
-            eprintln!("  {package} {}", if beginning.is_empty() { "(all)" } else { beginning });
+            eprintln!(
+                "  {package} {}",
+                if beginning.is_empty() {
+                    "(all)"
+                } else {
+                    beginning
+                }
+            );
         }
         eprintln!("hint: {}", need.hint());
     }
@@ -185,10 +229,18 @@ mod tests {
 
     #[test]
     fn tests_are_left_out_by_package_and_name() {
-        let need = |tests| Need { name: "x", packages: &[], probe: &[], tests };
+        let need = |tests| Need {
+            name: "x",
+            packages: &[],
+            probe: &[],
+            tests,
+        };
         let (one, other) = (need(&[("a", "x::"), ("b", "")]), need(&[("c", "y::")]));
         let filter = "not ((package(a) & test(/^x::/)) | (package(c) & test(/^y::/)))";
-        assert_eq!(nextest_arguments(&[&one, &other]), ["--exclude", "b", "-E", filter]);
+        assert_eq!(
+            nextest_arguments(&[&one, &other]),
+            ["--exclude", "b", "-E", filter]
+        );
         let skips = ["--exclude", "b", "--", "--skip", "x::", "--skip", "y::"];
         assert_eq!(cargo_test_arguments(&[&one, &other]), skips);
         assert!(nextest_arguments(&[]).is_empty() && cargo_test_arguments(&[]).is_empty());

@@ -19,7 +19,10 @@ pub(crate) enum Ending {
 /// binary behind, and killing only git its helper for the network.
 pub(crate) fn run_within(limit: Duration, command: &mut Command) -> anyhow::Result<Ending> {
     let program = command.get_program().display().to_string();
-    let mut child = command.process_group(0).spawn().with_context(|| format!("cannot start `{program}`"))?;
+    let mut child = command
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot start `{program}`"))?;
     let leash = match Leash::on_group(child.id()) {
         Ok(leash) => leash,
         Err(error) => {
@@ -32,7 +35,9 @@ pub(crate) fn run_within(limit: Duration, command: &mut Command) -> anyhow::Resu
     match ended.recv_timeout(limit) {
         Ok(status) => {
             leash.release();
-            Ok(Ending::Exited(status.with_context(|| format!("cannot wait for `{program}`"))?))
+            Ok(Ending::Exited(
+                status.with_context(|| format!("cannot wait for `{program}`"))?,
+            ))
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
             leash.pull();
@@ -52,12 +57,19 @@ struct Leash {
 impl Leash {
     fn on_group(group: u32) -> anyhow::Result<Leash> {
         let mut shell = Command::new("/bin/sh")
-            .args(["-c", "read -r released || kill -s KILL -- \"-$0\"", &group.to_string()])
+            .args([
+                "-c",
+                "read -r released || kill -s KILL -- \"-$0\"",
+                &group.to_string(),
+            ])
             .process_group(0)
             .stdin(Stdio::piped())
             .spawn()
             .context("cannot start `/bin/sh` to watch a command")?;
-        let held = shell.stdin.take().context("the watching shell has no stdin")?;
+        let held = shell
+            .stdin
+            .take()
+            .context("the watching shell has no stdin")?;
         Ok(Leash { shell, held })
     }
 
@@ -82,9 +94,15 @@ mod tests {
 
     #[test]
     fn a_command_within_its_limit_keeps_its_status() {
-        let ending =
-            run_within(Duration::from_secs(60), Command::new("/bin/sh").args(["-c", "exit 3"])).unwrap();
-        assert!(matches!(ending, Ending::Exited(status) if status.code() == Some(3)), "{ending:?}");
+        let ending = run_within(
+            Duration::from_secs(60),
+            Command::new("/bin/sh").args(["-c", "exit 3"]),
+        )
+        .unwrap();
+        assert!(
+            matches!(ending, Ending::Exited(status) if status.code() == Some(3)),
+            "{ending:?}"
+        );
     }
 
     #[test]
@@ -100,6 +118,9 @@ mod tests {
         // The pipe ends when its last writer is gone: the `sleep`, once our own copy is closed.
         drop(command);
         reader.read_to_end(&mut Vec::new()).unwrap();
-        assert!(start.elapsed() < Duration::from_secs(50), "the grandchild lived on");
+        assert!(
+            start.elapsed() < Duration::from_secs(50),
+            "the grandchild lived on"
+        );
     }
 }

@@ -6,7 +6,9 @@ const PATH: &str = "CHANGELOG.md";
 
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     let text = repo.file(PATH).map_or("", |file| file.text.as_str());
-    let has_section = text.lines().any(|line| matches!(line.trim_end(), "## Unreleased" | "## [Unreleased]"));
+    let has_section = text
+        .lines()
+        .any(|line| matches!(line.trim_end(), "## Unreleased" | "## [Unreleased]"));
     if has_section {
         return Vec::new();
     }
@@ -25,9 +27,18 @@ mod tests {
     #[test]
     fn a_changelog_has_an_unreleased_section() {
         for (files, refused) in [
-            (&[("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n")][..], false),
-            (&[("CHANGELOG.md", "# Changelog\n\n## Unreleased\n")][..], false),
-            (&[("CHANGELOG.md", "# Changelog\n\n## 0.1.0\nUnreleased\n")][..], true),
+            (
+                &[("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n")][..],
+                false,
+            ),
+            (
+                &[("CHANGELOG.md", "# Changelog\n\n## Unreleased\n")][..],
+                false,
+            ),
+            (
+                &[("CHANGELOG.md", "# Changelog\n\n## 0.1.0\nUnreleased\n")][..],
+                true,
+            ),
             (&[][..], true),
         ] {
             assert_eq!(!check(&Repo::of(files)).is_empty(), refused, "{files:?}");

@@ -33,12 +33,25 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (STORE, &[MODEL, CORE]),
     (WASM, &[MODEL, AMPLIFIER]),
     (SOURCES, &[MODEL, AMPLIFIER, A2E, CORE, SANDBOX, COMMAND]),
-    (SERVE, &[MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, WASM]),
+    (
+        SERVE,
+        &[
+            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, WASM,
+        ],
+    ),
     (TESTKIT, &[MODEL, AMPLIFIER, CORE]),
-    ("toolpost", &[MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE]),
+    (
+        "toolpost",
+        &[
+            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE,
+        ],
+    ),
     (
         "toolpost-bench",
-        &[MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE, WASM, TESTKIT],
+        &[
+            MODEL, AMPLIFIER, COMMAND, CORE, A2A, A2E, CONFIG, SANDBOX, STORE, SOURCES, SERVE,
+            WASM, TESTKIT,
+        ],
     ),
     ("xtask", &[]),
 ];
@@ -48,7 +61,10 @@ const EXAMPLES_MAY_USE: &[&str] = &[MODEL, AMPLIFIER, CORE, A2A, A2E, SERVE, CON
 
 /// Crates that would let the outside world into the inner two: model has no runtime, core opens nothing.
 const MAY_NOT_USE: &[(&str, &[&str])] = &[
-    (MODEL, &["tokio", "axum", "hyper", "rusqlite", "reqwest", "cap-std"]),
+    (
+        MODEL,
+        &["tokio", "axum", "hyper", "rusqlite", "reqwest", "cap-std"],
+    ),
     (CORE, &["axum", "hyper", "rusqlite", "reqwest", "cap-std"]),
 ];
 
@@ -60,20 +76,35 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
         Ok(metadata) => check_metadata(repo, &metadata),
         Err(error) => {
             let hint = "mend the manifests; see what cargo printed above";
-            vec![Violation::new("Cargo.toml", 1, format!("cannot list the workspace: {error:#}"), hint)]
+            vec![Violation::new(
+                "Cargo.toml",
+                1,
+                format!("cannot list the workspace: {error:#}"),
+                hint,
+            )]
         }
     }
 }
 
 fn check_metadata(repo: &Repo, metadata: &Value) -> Vec<Violation> {
     let packages = list(metadata, "packages");
-    let members: Vec<&str> = packages.iter().map(|package| text(package, "name")).collect();
+    let members: Vec<&str> = packages
+        .iter()
+        .map(|package| text(package, "name"))
+        .collect();
     let root = text(metadata, "workspace_root");
     let mut found = Vec::new();
     for package in packages {
         let manifest = text(package, "manifest_path");
-        let manifest = manifest.strip_prefix(root).unwrap_or(manifest).trim_start_matches('/');
-        let package = Package { name: text(package, "name"), manifest, package };
+        let manifest = manifest
+            .strip_prefix(root)
+            .unwrap_or(manifest)
+            .trim_start_matches('/');
+        let package = Package {
+            name: text(package, "name"),
+            manifest,
+            package,
+        };
         found.extend(package.check_direction(repo, &members));
         found.extend(package.check_forbidden(repo));
     }
@@ -91,7 +122,8 @@ impl<'a> Package<'a> {
     fn check_direction(&self, repo: &Repo, members: &[&str]) -> Vec<Violation> {
         let Some(may_use) = self.may_use() else {
             let message = format!("crate `{}` is not in the table of dependencies", self.name);
-            let hint = "add it to the table in xtask/src/tidy/dependencies.rs and to ARCHITECTURE.md";
+            let hint =
+                "add it to the table in xtask/src/tidy/dependencies.rs and to ARCHITECTURE.md";
             return vec![Violation::new(self.manifest, 1, message, hint)];
         };
         self.shipped_dependencies()
@@ -114,26 +146,33 @@ impl<'a> Package<'a> {
         if self.manifest.starts_with("examples/") {
             return Some(EXAMPLES_MAY_USE);
         }
-        MAY_USE.iter().find(|(name, _)| *name == self.name).map(|(_, may_use)| *may_use)
+        MAY_USE
+            .iter()
+            .find(|(name, _)| *name == self.name)
+            .map(|(_, may_use)| *may_use)
     }
 
     fn check_forbidden(&self, repo: &Repo) -> Vec<Violation> {
-        let forbidden =
-            MAY_NOT_USE.iter().find(|(name, _)| *name == self.name).map_or(&[][..], |(_, list)| list);
+        let forbidden = MAY_NOT_USE
+            .iter()
+            .find(|(name, _)| *name == self.name)
+            .map_or(&[][..], |(_, list)| list);
         let mut found = Vec::new();
         for (name, dependency) in self.shipped_dependencies() {
             let line = self.line_of(repo, name);
             if forbidden.contains(&name) {
                 let message = format!("`{}` may not depend on `{name}`", self.name);
-                let hint = "declare a port in `core` and put the adapter into store, sources or serve";
+                let hint =
+                    "declare a port in `core` and put the adapter into store, sources or serve";
                 found.push(Violation::new(self.manifest, line, message, hint));
             }
             if self.name == CORE && name == "tokio" {
-                let features = list(dependency, "features").iter().filter_map(Value::as_str);
+                let features = list(dependency, "features")
+                    .iter()
+                    .filter_map(Value::as_str);
                 for feature in features.filter(|feature| TOKIO_IO_FEATURES.contains(feature)) {
                     let message = format!("`{CORE}` may not switch on tokio's `{feature}`");
-                    let hint =
-                        "list tokio's features in this manifest: `workspace = true` brings the workspace's";
+                    let hint = "list tokio's features in this manifest: `workspace = true` brings the workspace's";
                     found.push(Violation::new(self.manifest, line, message, hint));
                 }
             }
@@ -144,18 +183,25 @@ impl<'a> Package<'a> {
     /// Normal and build dependencies by package name, whatever they were renamed to.
     fn shipped_dependencies(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         let dependencies = list(self.package, "dependencies").iter();
-        dependencies.filter(|one| one["kind"] != "dev").map(|one| (text(one, "name"), one))
+        dependencies
+            .filter(|one| one["kind"] != "dev")
+            .map(|one| (text(one, "name"), one))
     }
 
     fn line_of(&self, repo: &Repo, dependency: &str) -> usize {
-        let manifest = repo.file(self.manifest).map_or("", |file| file.text.as_str());
+        let manifest = repo
+            .file(self.manifest)
+            .map_or("", |file| file.text.as_str());
         let names_it = |line: &str| {
             line.trim_start()
                 .trim_start_matches('"')
                 .strip_prefix(dependency)
                 .is_some_and(|rest| rest.starts_with(['.', ' ', '=', '"']))
         };
-        manifest.lines().position(names_it).map_or(1, |index| index + 1)
+        manifest
+            .lines()
+            .position(names_it)
+            .map_or(1, |index| index + 1)
     }
 }
 
@@ -171,12 +217,19 @@ mod tests {
     /// What is said about the crate `name` in `folder` with one dependency, beside three others.
     fn said(folder: &str, name: &str, dependency: &Value) -> Vec<String> {
         let mut packages = vec![package(folder, name, &json!([dependency]))];
-        let others = [(MODEL, "crates/model"), (CORE, "crates/core"), ("toolpost", "crates/toolpost")];
+        let others = [
+            (MODEL, "crates/model"),
+            (CORE, "crates/core"),
+            ("toolpost", "crates/toolpost"),
+        ];
         for (other, folder) in others.into_iter().filter(|(other, _)| *other != name) {
             packages.push(package(folder, other, &json!([])));
         }
         let metadata = json!({ "workspace_root": "/w", "packages": packages });
-        check_metadata(&Repo::of(&[]), &metadata).into_iter().map(|found| found.message).collect()
+        check_metadata(&Repo::of(&[]), &metadata)
+            .into_iter()
+            .map(|found| found.message)
+            .collect()
     }
 
     #[test]
@@ -194,7 +247,10 @@ mod tests {
         ] {
             let message = format!("`{name}` may not depend on `{dependency}`");
             let expected = if allowed { vec![] } else { vec![message] };
-            assert_eq!(said(folder, name, &json!({ "name": dependency, "kind": kind })), expected);
+            assert_eq!(
+                said(folder, name, &json!({ "name": dependency, "kind": kind })),
+                expected
+            );
         }
     }
 
@@ -216,15 +272,25 @@ mod tests {
     #[test]
     fn a_new_crate_is_put_into_the_table() {
         let said = said("crates/new", "toolpost-new", &json!({ "name": "serde" }));
-        assert_eq!(said, ["crate `toolpost-new` is not in the table of dependencies"]);
+        assert_eq!(
+            said,
+            ["crate `toolpost-new` is not in the table of dependencies"]
+        );
     }
 
     #[test]
     fn a_violation_names_the_line_of_the_dependency() {
         let manifest = "[dependencies]\naxum-core = \"1\"\naxum.workspace = true\n";
         let repo = Repo::of(&[("crates/core/Cargo.toml", manifest)]);
-        let packages = [package("crates/core", CORE, &json!([{ "name": "axum", "kind": null }]))];
-        let found = check_metadata(&repo, &json!({ "workspace_root": "/w", "packages": packages }));
+        let packages = [package(
+            "crates/core",
+            CORE,
+            &json!([{ "name": "axum", "kind": null }]),
+        )];
+        let found = check_metadata(
+            &repo,
+            &json!({ "workspace_root": "/w", "packages": packages }),
+        );
         assert_eq!(crate::tidy::places(&found), ["crates/core/Cargo.toml:3"]);
     }
 }

@@ -8,7 +8,12 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
         Ok(pages) => pages
             .iter()
             .map(|page| {
-                Violation::new(page.path, page.line, "differs from what the code says", "run cargo xtask gen")
+                Violation::new(
+                    page.path,
+                    page.line,
+                    "differs from what the code says",
+                    "run cargo xtask gen",
+                )
             })
             .collect(),
         Err(error) => {

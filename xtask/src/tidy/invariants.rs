@@ -15,12 +15,24 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("child processes", &["Command::new"]),
 ];
 
-const OPENS: &[&str] = &["std::fs", "std::net", "std::process", "tokio::fs", "tokio::net", "tokio::process"];
+const OPENS: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::process",
+    "tokio::fs",
+    "tokio::net",
+    "tokio::process",
+];
 
 /// SDKs of protocols, and the modules that may name them: `a/b` stands for `a/b.rs` and all of `a/b/`. The second of MCP's
 /// is the peer that benchmarks measure against.
-const SDKS: &[(&str, &[&str])] =
-    &[("rmcp", &["crates/sources/src/mcp/client", "benches/src/mcp/plain_rmcp"])];
+const SDKS: &[(&str, &[&str])] = &[(
+    "rmcp",
+    &[
+        "crates/sources/src/mcp/client",
+        "benches/src/mcp/plain_rmcp",
+    ],
+)];
 
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -35,8 +47,9 @@ pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
 
 /// Only `call.rs` executes a tool, so that no face has a way around permission, limits or the journal.
 fn check_execution(file: &File) -> Vec<Violation> {
-    let guarded =
-        ["crates/core/src/", "crates/serve/src/"].iter().any(|folder| file.path.starts_with(folder));
+    let guarded = ["crates/core/src/", "crates/serve/src/"]
+        .iter()
+        .any(|folder| file.path.starts_with(folder));
     let is_the_place =
         file.path == "crates/core/src/call.rs" || file.path.starts_with("crates/core/src/call/");
     if !guarded || is_the_place || file.is_test() {
@@ -48,7 +61,12 @@ fn check_execution(file: &File) -> Vec<Violation> {
     lines
         .map(|(number, _)| {
             let hint = "go through `Host`, which runs the call through crates/core/src/call.rs";
-            Violation::new(&file.path, number, "a tool is executed outside `call.rs`", hint)
+            Violation::new(
+                &file.path,
+                number,
+                "a tool is executed outside `call.rs`",
+                hint,
+            )
         })
         .collect()
 }
@@ -73,15 +91,26 @@ fn check_sdks(file: &File) -> Vec<Violation> {
     let module = file.path.strip_suffix(".rs").unwrap_or(&file.path);
     let is_within = |home: &&str| module == *home || module.starts_with(&format!("{home}/"));
     let mut found = Vec::new();
-    for (sdk, homes) in SDKS.iter().filter(|(_, homes)| !homes.iter().any(is_within)) {
+    for (sdk, homes) in SDKS
+        .iter()
+        .filter(|(_, homes)| !homes.iter().any(is_within))
+    {
         let path = format!("{sdk}::");
         let code = file.code();
-        let named = code
-            .lines()
-            .filter(|(_, line)| find_word(line, sdk).is_some_and(|at| line[at..].starts_with(&path)));
+        let named = code.lines().filter(|(_, line)| {
+            find_word(line, sdk).is_some_and(|at| line[at..].starts_with(&path))
+        });
         found.extend(named.map(|(number, _)| {
-            let hint = format!("only {} may; the rest speaks the model's words", homes.join(" and "));
-            Violation::new(&file.path, number, format!("types of `{sdk}` are named here"), hint)
+            let hint = format!(
+                "only {} may; the rest speaks the model's words",
+                homes.join(" and ")
+            );
+            Violation::new(
+                &file.path,
+                number,
+                format!("types of `{sdk}` are named here"),
+                hint,
+            )
         }));
     }
     found
@@ -91,27 +120,44 @@ fn check_outside_world(repo: &Repo) -> Vec<Violation> {
     // The first place in each module, by crate and by what is reached for.
     let mut doors: BTreeMap<(&str, &str), BTreeMap<String, Violation>> = BTreeMap::new();
     for file in repo.rust_files().filter(|file| !file.is_test()) {
-        let Some((member, module)) = module_of(&file.path).filter(|(member, _)| *member != "testkit") else {
+        let Some((member, module)) =
+            module_of(&file.path).filter(|(member, _)| *member != "testkit")
+        else {
             continue;
         };
         for (number, line) in paths_spelled_out(file.code().shipped_lines()) {
             for (what, words) in OUTSIDE {
                 if let Some(word) = words.iter().find(|word| reaches_for(&line, word)) {
-                    let message = format!("`{word}`: more than one module of `{member}` reaches for {what}");
+                    let message =
+                        format!("`{word}`: more than one module of `{member}` reaches for {what}");
                     let place = Violation::new(&file.path, number, message, "");
-                    doors.entry((member, what)).or_default().entry(module.to_owned()).or_insert(place);
+                    doors
+                        .entry((member, what))
+                        .or_default()
+                        .entry(module.to_owned())
+                        .or_insert(place);
                 }
             }
         }
     }
-    doors.into_values().filter(|modules| modules.len() > 1).flat_map(name_the_others).collect()
+    doors
+        .into_values()
+        .filter(|modules| modules.len() > 1)
+        .flat_map(name_the_others)
+        .collect()
 }
 
 /// Any of the modules may be the right one, so each place is told about the rest.
 fn name_the_others(modules: BTreeMap<String, Violation>) -> Vec<Violation> {
     let all: Vec<String> = modules.keys().map(|module| format!("`{module}`")).collect();
     let hint = format!("keep one module for it; now there are {}", all.join(", "));
-    modules.into_values().map(|place| Violation { hint: hint.clone(), ..place }).collect()
+    modules
+        .into_values()
+        .map(|place| Violation {
+            hint: hint.clone(),
+            ..place
+        })
+        .collect()
 }
 
 /// The crate's folder and its top-level module: `src/native.rs` and all of `src/native/` are `native`.
@@ -156,18 +202,31 @@ mod tests {
     #[test]
     fn only_call_executes_tools() {
         let chain = "fn f() {\n    tool\n        .execute(call)\n}\n";
-        let in_tests = "#[cfg(test)]\nmod tests {\n    fn f() {\n        tool.execute(call);\n    }\n}\n";
+        let in_tests =
+            "#[cfg(test)]\nmod tests {\n    fn f() {\n        tool.execute(call);\n    }\n}\n";
         for (path, text, struck) in [
             ("crates/core/src/call.rs", chain, None),
             ("crates/core/src/call/run.rs", chain, None),
-            ("crates/core/src/host.rs", chain, Some("crates/core/src/host.rs:3")),
-            ("crates/serve/src/call.rs", "Tool::execute(&tool, call)", Some("crates/serve/src/call.rs:1")),
+            (
+                "crates/core/src/host.rs",
+                chain,
+                Some("crates/core/src/host.rs:3"),
+            ),
+            (
+                "crates/serve/src/call.rs",
+                "Tool::execute(&tool, call)",
+                Some("crates/serve/src/call.rs:1"),
+            ),
             ("crates/serve/src/http.rs", in_tests, None),
             ("crates/core/tests/it/call.rs", chain, None),
             ("crates/core/src/port.rs", "fn execute(&self);", None),
             ("crates/store/src/journal.rs", "db.execute(sql)", None),
         ] {
-            assert_eq!(places(&check(&Repo::of(&[(path, text)]))), Vec::from_iter(struck), "{path}");
+            assert_eq!(
+                places(&check(&Repo::of(&[(path, text)]))),
+                Vec::from_iter(struck),
+                "{path}"
+            );
         }
     }
 
@@ -178,12 +237,22 @@ mod tests {
             ("use std::net::IpAddr;", true),
             ("let x = std::process::id();", true),
             ("use std::{collections::HashMap, fs};", true),
-            ("use tokio::{\n    net::TcpStream,\n    sync::mpsc,\n};", true),
+            (
+                "use tokio::{\n    net::TcpStream,\n    sync::mpsc,\n};",
+                true,
+            ),
             ("use tokio::sync::mpsc;", false),
-            ("use std::{\n    sync::{Arc, Mutex},\n};\nuse crate::net;", false),
+            (
+                "use std::{\n    sync::{Arc, Mutex},\n};\nuse crate::net;",
+                false,
+            ),
             ("// std::fs is not for us", false),
         ] {
-            assert_eq!(!check(&Repo::of(&[(path, text)])).is_empty(), struck, "{text}");
+            assert_eq!(
+                !check(&Repo::of(&[(path, text)])).is_empty(),
+                struck,
+                "{text}"
+            );
         }
     }
 
@@ -205,16 +274,43 @@ mod tests {
     #[test]
     fn one_module_reaches_outside() {
         for (first, second, struck) in [
-            ("crates/store/src/blobs.rs", "crates/store/src/blobs/sweep.rs", false),
-            ("crates/store/src/blobs/sweep.rs", "crates/store/src/blobs/write.rs", false),
-            ("crates/store/src/blobs.rs", "crates/store/src/journal.rs", true),
-            ("crates/store/src/blobs.rs", "crates/serve/src/auth.rs", false),
-            ("crates/store/src/blobs.rs", "crates/store/tests/it/main.rs", false),
+            (
+                "crates/store/src/blobs.rs",
+                "crates/store/src/blobs/sweep.rs",
+                false,
+            ),
+            (
+                "crates/store/src/blobs/sweep.rs",
+                "crates/store/src/blobs/write.rs",
+                false,
+            ),
+            (
+                "crates/store/src/blobs.rs",
+                "crates/store/src/journal.rs",
+                true,
+            ),
+            (
+                "crates/store/src/blobs.rs",
+                "crates/serve/src/auth.rs",
+                false,
+            ),
+            (
+                "crates/store/src/blobs.rs",
+                "crates/store/tests/it/main.rs",
+                false,
+            ),
             ("crates/testkit/src/a.rs", "crates/testkit/src/b.rs", false),
             ("xtask/src/a.rs", "xtask/src/b.rs", false),
         ] {
-            let found = places(&check(&Repo::of(&[(first, "use std::fs;"), (second, "use std::{fs, io};")])));
-            let expected = if struck { vec![format!("{first}:1"), format!("{second}:1")] } else { vec![] };
+            let found = places(&check(&Repo::of(&[
+                (first, "use std::fs;"),
+                (second, "use std::{fs, io};"),
+            ])));
+            let expected = if struck {
+                vec![format!("{first}:1"), format!("{second}:1")]
+            } else {
+                vec![]
+            };
             assert_eq!(found, expected, "{first} {second}");
         }
     }
@@ -224,12 +320,23 @@ mod tests {
         for (first, second, struck) in [
             ("std::fs::read(path)", "std::env::var(name)", false),
             ("SystemTime::now()", "jiff::Timestamp::now()", true),
-            ("Command::new(shell)", "tokio::process::Command::new(shell)", true),
+            (
+                "Command::new(shell)",
+                "tokio::process::Command::new(shell)",
+                true,
+            ),
             ("Command::new(shell)", "clap::Command::new(name)", false),
             ("std::fs::read(path)", "cap_std::fs::Dir", false),
         ] {
-            let files = [("crates/a/src/first.rs", first), ("crates/a/src/second.rs", second)];
-            assert_eq!(!check(&Repo::of(&files)).is_empty(), struck, "{first} {second}");
+            let files = [
+                ("crates/a/src/first.rs", first),
+                ("crates/a/src/second.rs", second),
+            ];
+            assert_eq!(
+                !check(&Repo::of(&files)).is_empty(),
+                struck,
+                "{first} {second}"
+            );
         }
     }
 }

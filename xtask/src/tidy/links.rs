@@ -33,12 +33,19 @@ fn check_page(repo: &Repo, page: &File) -> Vec<Violation> {
         let hint = "mend the link or add the file to git";
         Some(Violation::new(&page.path, line, message, hint))
     };
-    relative_links(&page.text).into_iter().filter_map(broken).collect()
+    relative_links(&page.text)
+        .into_iter()
+        .filter_map(broken)
+        .collect()
 }
 
 fn exists(repo: &Repo, path: &str) -> bool {
     let folder = format!("{path}/");
-    path.is_empty() || repo.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
+    path.is_empty()
+        || repo
+            .files
+            .iter()
+            .any(|file| file.path == path || file.path.starts_with(&folder))
 }
 
 /// The path from the root that `target` on the page `from` means, `None` above the root.
@@ -64,7 +71,9 @@ fn relative_links(markdown: &str) -> Vec<(usize, String)> {
     let mut fence: Option<&str> = None;
     for (index, line) in markdown.lines().enumerate() {
         let start = line.trim_start();
-        let mark = ["```", "~~~"].into_iter().find(|mark| start.starts_with(mark));
+        let mark = ["```", "~~~"]
+            .into_iter()
+            .find(|mark| start.starts_with(mark));
         match (fence, mark) {
             (None, Some(_)) => fence = mark,
             (Some(open), Some(mark)) if open == mark => fence = None,
@@ -83,14 +92,23 @@ fn relative_links(markdown: &str) -> Vec<(usize, String)> {
 fn without_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     let is_text = |index: usize| index.is_multiple_of(2) || index + 1 == parts.len();
-    parts.iter().enumerate().filter(|(index, _)| is_text(*index)).map(|(_, part)| *part).collect()
+    parts
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| is_text(*index))
+        .map(|(_, part)| *part)
+        .collect()
 }
 
 /// Everything a line points at: `[text](target)`, `[label]: target`, and HTML's `src` and `href`.
 fn targets(line: &str) -> Vec<&str> {
     let between = |open: &str, close: char| -> Vec<&str> {
-        let starts = line.match_indices(open).map(|(at, _)| &line[at + open.len()..]);
-        starts.filter_map(|rest| Some(rest.split_once(close)?.0)).collect()
+        let starts = line
+            .match_indices(open)
+            .map(|(at, _)| &line[at + open.len()..]);
+        starts
+            .filter_map(|rest| Some(rest.split_once(close)?.0))
+            .collect()
     };
     let mut found = between("](", ')');
     found.extend(between("src=\"", '"'));
@@ -120,16 +138,31 @@ mod tests {
     #[test]
     fn links_are_found() {
         for (text, expected) in [
-            ("see [a](a.md) and ![b](img/b.png \"title\")", vec![(1, "a.md"), (1, "img/b.png")]),
-            ("\n[a](a.md#part) [b](#part) [c](https://x.org/c.md) [d](mailto:x@y)", vec![(2, "a.md")]),
+            (
+                "see [a](a.md) and ![b](img/b.png \"title\")",
+                vec![(1, "a.md"), (1, "img/b.png")],
+            ),
+            (
+                "\n[a](a.md#part) [b](#part) [c](https://x.org/c.md) [d](mailto:x@y)",
+                vec![(2, "a.md")],
+            ),
             ("[label]: ../a.md\n[^1]: note.md", vec![(1, "../a.md")]),
             ("`[a](a.md)` [b](b.md) `", vec![(1, "b.md")]),
             ("```\n[a](a.md)\n~~~\n```\n[b](b.md)", vec![(5, "b.md")]),
-            ("[a](<a b.md>) [c](c%20d.md)", vec![(1, "a b.md"), (1, "c d.md")]),
-            ("<a href=\"x.md\"><img src=\"y.svg\"></a>", vec![(1, "y.svg"), (1, "x.md")]),
+            (
+                "[a](<a b.md>) [c](c%20d.md)",
+                vec![(1, "a b.md"), (1, "c d.md")],
+            ),
+            (
+                "<a href=\"x.md\"><img src=\"y.svg\"></a>",
+                vec![(1, "y.svg"), (1, "x.md")],
+            ),
             ("a list[0] (not a link) and [x] (y.md)", vec![]),
         ] {
-            let expected: Vec<_> = expected.into_iter().map(|(line, path)| (line, path.to_owned())).collect();
+            let expected: Vec<_> = expected
+                .into_iter()
+                .map(|(line, path)| (line, path.to_owned()))
+                .collect();
             assert_eq!(relative_links(text), expected, "{text}");
         }
     }
@@ -163,7 +196,11 @@ mod tests {
     fn the_readme_is_one_page() {
         for (lines, refused) in [(120, false), (121, true)] {
             let readme = "a\n".repeat(lines);
-            assert_eq!(!check(&Repo::of(&[("README.md", &readme)])).is_empty(), refused, "{lines}");
+            assert_eq!(
+                !check(&Repo::of(&[("README.md", &readme)])).is_empty(),
+                refused,
+                "{lines}"
+            );
         }
     }
 }

@@ -2,10 +2,15 @@
 
 use super::{Repo, Violation};
 
-const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "manager", "service", "misc"];
+const EMPTY_NAMES: &[&str] = &[
+    "util", "utils", "common", "helper", "helpers", "manager", "service", "misc",
+];
 
 pub(crate) fn check(repo: &Repo) -> Vec<Violation> {
-    repo.files.iter().filter_map(|file| check_path(&file.path)).collect()
+    repo.files
+        .iter()
+        .filter_map(|file| check_path(&file.path))
+        .collect()
 }
 
 fn check_path(path: &str) -> Option<Violation> {
@@ -13,9 +18,22 @@ fn check_path(path: &str) -> Option<Violation> {
         let hint = "use `foo.rs` beside the folder `foo/`";
         return Some(Violation::new(path, 1, "a module named `mod.rs`", hint));
     }
-    let stem = |part: &'_ str| part.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let name = path.split('/').map(stem).find(|stem| EMPTY_NAMES.contains(&stem.as_str()))?;
-    Some(Violation::new(path, 1, format!("the name `{name}` says nothing"), "name the thing it holds"))
+    let stem = |part: &'_ str| {
+        part.split('.')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase()
+    };
+    let name = path
+        .split('/')
+        .map(stem)
+        .find(|stem| EMPTY_NAMES.contains(&stem.as_str()))?;
+    Some(Violation::new(
+        path,
+        1,
+        format!("the name `{name}` says nothing"),
+        "name the thing it holds",
+    ))
 }
 
 #[cfg(test)]

@@ -7,14 +7,32 @@ use super::{Repo, Violation};
 
 /// Looked for in code, not in comments or strings, which is why this file does not strike itself.
 const IN_CODE: &[(&str, &str)] = &[
-    ("todo!(", "finish it, or return an error that says what is missing"),
-    ("unimplemented!(", "finish it, or return an error that says what is missing"),
+    (
+        "todo!(",
+        "finish it, or return an error that says what is missing",
+    ),
+    (
+        "unimplemented!(",
+        "finish it, or return an error that says what is missing",
+    ),
     ("dbg!(", "remove it, or use `tracing::debug!`"),
-    ("#[ignore", "mend the test or delete it; slow ones get a longer limit in .config/nextest.toml"),
+    (
+        "#[ignore",
+        "mend the test or delete it; slow ones get a longer limit in .config/nextest.toml",
+    ),
     ("assert!(true)", "assert something that can fail"),
-    ("#[allow(", "use `#[expect(…, reason = \"…\")]`, which says when it is no longer needed"),
-    ("#![allow(", "use `#![expect(…, reason = \"…\")]`, which says when it is no longer needed"),
-    ("map_err(ToString::to_string)", "keep the error: a variant with `#[source]` or `#[from]`"),
+    (
+        "#[allow(",
+        "use `#[expect(…, reason = \"…\")]`, which says when it is no longer needed",
+    ),
+    (
+        "#![allow(",
+        "use `#![expect(…, reason = \"…\")]`, which says when it is no longer needed",
+    ),
+    (
+        "map_err(ToString::to_string)",
+        "keep the error: a variant with `#[source]` or `#[from]`",
+    ),
 ];
 
 /// Looked for in comments too, so it is put together here.
@@ -36,21 +54,41 @@ fn check_file(file: &File) -> Vec<Violation> {
         }
         if let Some(closure) = stringly_closure(line) {
             let hint = "keep the error: a variant with `#[source]` or `#[from]`";
-            strike(number, format!("`map_err({closure})` turns an error into a string"), hint);
+            strike(
+                number,
+                format!("`map_err({closure})` turns an error into a string"),
+                hint,
+            );
         }
-        if (line.contains("#[expect(") || line.contains("#![expect(")) && !gives_reason(&code, number) {
-            strike(number, "`expect` attribute without a reason".to_owned(), "add `reason = \"…\"`");
+        if (line.contains("#[expect(") || line.contains("#![expect("))
+            && !gives_reason(&code, number)
+        {
+            strike(
+                number,
+                "`expect` attribute without a reason".to_owned(),
+                "add `reason = \"…\"`",
+            );
         }
     }
-    for (index, _) in file.text.lines().enumerate().filter(|(_, line)| line.contains(UNFINISHED)) {
-        strike(index + 1, format!("`{UNFINISHED}` left behind"), "mend it now or open an issue");
+    for (index, _) in file
+        .text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.contains(UNFINISHED))
+    {
+        strike(
+            index + 1,
+            format!("`{UNFINISHED}` left behind"),
+            "mend it now or open an issue",
+        );
     }
     found
 }
 
 /// `my_todo!(` is not `todo!(`.
 fn contains(line: &str, phrase: &str) -> bool {
-    line.match_indices(phrase).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    line.match_indices(phrase)
+        .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
 /// The closure in `map_err(|e| e.to_string())`, whatever its argument is called.
@@ -59,7 +97,9 @@ fn stringly_closure(line: &str) -> Option<String> {
     let (argument, body) = after.split_once('|')?;
     let name = argument.split(':').next()?.trim();
     let method = body.trim_start().strip_prefix(name)?;
-    method.starts_with(".to_string()").then(|| format!("|{argument}| {name}.to_string()"))
+    method
+        .starts_with(".to_string()")
+        .then(|| format!("|{argument}| {name}.to_string()"))
 }
 
 /// rustfmt gives long attributes several lines.
@@ -85,7 +125,10 @@ mod tests {
         let unfinished = format!("// {UNFINISHED}: later");
         for (text, expected) in [
             ("fn f() {\n    todo!()\n}", vec!["a.rs:2"]),
-            ("// todo!() and \"dbg!(\"\nlet s = \"unimplemented!(\";", vec![]),
+            (
+                "// todo!() and \"dbg!(\"\nlet s = \"unimplemented!(\";",
+                vec![],
+            ),
             ("my_todo!()", vec![]),
             ("#[test]\n#[ignore = \"slow\"]", vec!["a.rs:2"]),
             ("assert!(true);", vec!["a.rs:1"]),
@@ -93,15 +136,28 @@ mod tests {
             ("#![allow(dead_code)]", vec!["a.rs:1"]),
             ("#[expect(dead_code)]", vec!["a.rs:1"]),
             ("#[expect(dead_code, reason = \"why\")]", vec![]),
-            ("#![expect(\n    dead_code,\n    reason = \"why\"\n)]", vec![]),
-            ("#[expect(\n    dead_code\n)]\nlet reason = 1;", vec!["a.rs:1"]),
+            (
+                "#![expect(\n    dead_code,\n    reason = \"why\"\n)]",
+                vec![],
+            ),
+            (
+                "#[expect(\n    dead_code\n)]\nlet reason = 1;",
+                vec!["a.rs:1"],
+            ),
             ("x.map_err(|e| e.to_string())?", vec!["a.rs:1"]),
-            ("x.map_err(|err: io::Error| err.to_string())", vec!["a.rs:1"]),
+            (
+                "x.map_err(|err: io::Error| err.to_string())",
+                vec!["a.rs:1"],
+            ),
             ("x.map_err(ToString::to_string)", vec!["a.rs:1"]),
             ("x.map_err(|e| Wrong::Text(e.to_string()))", vec![]),
             (&unfinished, vec!["a.rs:1"]),
         ] {
-            assert_eq!(places(&check(&Repo::of(&[("a.rs", text)]))), expected, "{text}");
+            assert_eq!(
+                places(&check(&Repo::of(&[("a.rs", text)]))),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -30,8 +30,14 @@ impl Repo {
         // A file deleted but not yet committed is still listed by git.
         paths.retain(|path| root.join(path).is_file());
         paths.sort();
-        let files = paths.into_iter().map(|path| File::load(root, path)).collect::<anyhow::Result<_>>()?;
-        Ok(Repo { root: root.to_owned(), files })
+        let files = paths
+            .into_iter()
+            .map(|path| File::load(root, path))
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Repo {
+            root: root.to_owned(),
+            files,
+        })
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
@@ -44,16 +50,25 @@ impl Repo {
 
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Repo {
-        let file = |(path, text): &(&str, &str)| File { path: (*path).to_owned(), text: (*text).to_owned() };
-        Repo { root: PathBuf::from("/nowhere"), files: files.iter().map(file).collect() }
+        let file = |(path, text): &(&str, &str)| File {
+            path: (*path).to_owned(),
+            text: (*text).to_owned(),
+        };
+        Repo {
+            root: PathBuf::from("/nowhere"),
+            files: files.iter().map(file).collect(),
+        }
     }
 }
 
 impl File {
     fn load(root: &Path, path: String) -> anyhow::Result<File> {
-        let is_read = [".rs", ".md", ".toml"].iter().any(|ending| path.ends_with(ending));
+        let is_read = [".rs", ".md", ".toml"]
+            .iter()
+            .any(|ending| path.ends_with(ending));
         let text = match is_read {
-            true => fs::read_to_string(root.join(&path)).with_context(|| format!("cannot read `{path}`"))?,
+            true => fs::read_to_string(root.join(&path))
+                .with_context(|| format!("cannot read `{path}`"))?,
             false => String::new(),
         };
         Ok(File { path, text })
@@ -65,7 +80,9 @@ impl File {
 
     /// Integration tests, and unit tests that have a file of their own.
     pub(crate) fn is_test(&self) -> bool {
-        self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
+        self.path
+            .split('/')
+            .any(|part| part == "tests" || part == "tests.rs")
     }
 }
 
@@ -75,7 +92,15 @@ fn git_files(root: &Path) -> Option<Vec<String>> {
     let safe = format!("safe.directory={}", root.display());
     let output = Command::new("git")
         .current_dir(root)
-        .args(["-c", &safe, "ls-files", "-co", "--exclude-standard", "--deduplicate", "-z"])
+        .args([
+            "-c",
+            &safe,
+            "ls-files",
+            "-co",
+            "--exclude-standard",
+            "--deduplicate",
+            "-z",
+        ])
         .output()
         .ok()
         .filter(|output| output.status.success())?;
@@ -89,7 +114,8 @@ fn walk(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut paths = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder).with_context(|| format!("cannot list `{}`", folder.display()))?;
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("cannot list `{}`", folder.display()))?;
         for entry in entries {
             let entry = entry?;
             let path = entry.path();

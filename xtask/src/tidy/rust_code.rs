@@ -8,12 +8,20 @@ pub(crate) struct RustCode {
 
 impl RustCode {
     pub(crate) fn new(text: &str) -> RustCode {
-        RustCode { lines: blank(text).lines().map(|line| line.trim_end().to_owned()).collect() }
+        RustCode {
+            lines: blank(text)
+                .lines()
+                .map(|line| line.trim_end().to_owned())
+                .collect(),
+        }
     }
 
     /// Lines with their numbers, from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.lines.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
+        self.lines
+            .iter()
+            .enumerate()
+            .map(|(index, line)| (index + 1, line.as_str()))
     }
 
     /// As `lines`, without what `#[cfg(test)]` leaves out of the shipped code.
@@ -61,7 +69,11 @@ fn blank(text: &str) -> String {
         let within_word = code.ends_with(|c: char| c.is_alphanumeric() || c == '_');
         match opaque_len(rest, within_word) {
             Some(len) => {
-                code.extend(rest[..len].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+                code.extend(
+                    rest[..len]
+                        .chars()
+                        .map(|c| if c == '\n' { '\n' } else { ' ' }),
+                );
                 rest = &rest[len..];
             }
             None => {
@@ -121,12 +133,18 @@ fn char_len(rest: &str) -> Option<usize> {
         chars.next();
         return chars.find(|(_, c)| *c == '\'').map(|(at, _)| at + 1);
     }
-    chars.next().filter(|(_, c)| *c == '\'').map(|(at, _)| at + 1)
+    chars
+        .next()
+        .filter(|(_, c)| *c == '\'')
+        .map(|(at, _)| at + 1)
 }
 
 /// `None` for everything else that starts with the letter, `r#type` among it.
 fn raw_string_len(rest: &str) -> Option<usize> {
-    let after_r = rest.strip_prefix(['b', 'c']).unwrap_or(rest).strip_prefix('r')?;
+    let after_r = rest
+        .strip_prefix(['b', 'c'])
+        .unwrap_or(rest)
+        .strip_prefix('r')?;
     let after_hashes = after_r.trim_start_matches('#');
     let hashes = &after_r[..after_r.len() - after_hashes.len()];
     let body = after_hashes.strip_prefix('"')?;

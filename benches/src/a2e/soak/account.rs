@@ -106,7 +106,9 @@ impl Account {
             }
             _ => return,
         }
-        let Some(number) = wire::value(event, r#""req_id":""#).and_then(|id| id.parse::<u64>().ok()) else {
+        let Some(number) =
+            wire::value(event, r#""req_id":""#).and_then(|id| id.parse::<u64>().ok())
+        else {
             state.counts.refused += 1;
             return;
         };

@@ -31,8 +31,13 @@ pub(super) enum Habit {
 }
 
 impl Habit {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Steady, Self::Slow, Self::Forgetting, Self::Remembering, Self::Repeating];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Steady,
+        Self::Slow,
+        Self::Forgetting,
+        Self::Remembering,
+        Self::Repeating,
+    ];
 
     pub(super) fn of(place: usize) -> Self {
         match place % 8 {
@@ -74,9 +79,22 @@ pub(super) async fn start(
     let mut sender = Sender::open(address).await?;
     sender.send(HANDSHAKE).await?;
     let (address, session) = (address.to_owned(), sender.session.clone());
-    let listener = Listener { address: address.clone(), session, habit, account: Arc::clone(&account) };
-    let caller = Caller { address, sender, habit, account };
-    Ok([tokio::spawn(caller.call(phase.clone())), tokio::spawn(listener.listen(phase))])
+    let listener = Listener {
+        address: address.clone(),
+        session,
+        habit,
+        account: Arc::clone(&account),
+    };
+    let caller = Caller {
+        address,
+        sender,
+        habit,
+        account,
+    };
+    Ok([
+        tokio::spawn(caller.call(phase.clone())),
+        tokio::spawn(listener.listen(phase)),
+    ])
 }
 
 struct Caller {
@@ -92,7 +110,9 @@ impl Caller {
         while *phase.borrow() == Phase::Call {
             if self.account.missing() >= self.habit.depth() {
                 // Looks again in any case: the end of the phase is no answer.
-                let _ = tokio::time::timeout(Duration::from_secs(1), self.account.answered.notified()).await;
+                let _ =
+                    tokio::time::timeout(Duration::from_secs(1), self.account.answered.notified())
+                        .await;
                 continue;
             }
             number += 1;
@@ -136,12 +156,16 @@ impl Caller {
 /// The same number is the same request. One in four writes.
 fn message(number: u64, habit: Habit) -> String {
     if number.is_multiple_of(4) {
-        return format!(r#"{{"type":"tool/call/req","id":"{number}","tool_name":"store","arguments":{{}}}}"#);
+        return format!(
+            r#"{{"type":"tool/call/req","id":"{number}","tool_name":"store","arguments":{{}}}}"#
+        );
     }
     // A slow reader is slow when it has much to read.
     let text = "many words ".repeat(if habit == Habit::Slow { 200 } else { 5 });
     let arguments = format!(r#"{{"message":"{number}: {text}"}}"#);
-    format!(r#"{{"type":"tool/call/req","id":"{number}","tool_name":"echo","arguments":{arguments}}}"#)
+    format!(
+        r#"{{"type":"tool/call/req","id":"{number}","tool_name":"echo","arguments":{arguments}}}"#
+    )
 }
 
 struct Listener {

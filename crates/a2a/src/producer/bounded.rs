@@ -23,7 +23,10 @@ pub(super) struct Bounded {
 
 impl Bounded {
     pub(super) fn of(value: &Value) -> Self {
-        let mut measured = Self { bytes: 0, head: Vec::new() };
+        let mut measured = Self {
+            bytes: 0,
+            head: Vec::new(),
+        };
         // Writing a value fails only where the writer does, and this one does not.
         let _ = serde_json::to_writer(&mut measured, value);
         measured

@@ -22,14 +22,22 @@ pub(super) fn of(result: &ToolResult) -> Value {
 
 fn whole(result: &ToolResult) -> Value {
     let text = text(result);
-    let only_text = result.content.iter().all(|piece| matches!(piece, Content::Text { .. }));
-    if result.disposition == Disposition::Empty && text.is_none() && result.structured_content.is_none() {
+    let only_text = result
+        .content
+        .iter()
+        .all(|piece| matches!(piece, Content::Text { .. }));
+    if result.disposition == Disposition::Empty
+        && text.is_none()
+        && result.structured_content.is_none()
+    {
         return Value::Null;
     }
     if is_all_there(result) {
         match (&result.structured_content, &text) {
             (Some(value), None) if only_text => return value.clone(),
-            (Some(value), Some(text)) if only_text && is_json_of(text, value) => return value.clone(),
+            (Some(value), Some(text)) if only_text && is_json_of(text, value) => {
+                return value.clone();
+            }
             (None, Some(text)) if only_text => return Value::from(text.as_str()),
             (None, None) if only_text => return Value::Null,
             (Some(_) | None, _) => {}
@@ -47,7 +55,10 @@ fn whole(result: &ToolResult) -> Value {
         put("content", json!(result.content));
     }
     if !result.artifacts.is_empty() {
-        put("artifacts", result.artifacts.iter().map(reference).collect());
+        put(
+            "artifacts",
+            result.artifacts.iter().map(reference).collect(),
+        );
     }
     let remarks = result.remarks();
     if !remarks.is_empty() {
@@ -65,7 +76,10 @@ fn is_json_of(text: &str, value: &Value) -> bool {
 fn is_all_there(result: &ToolResult) -> bool {
     let shown = match result.disposition {
         Disposition::Inline | Disposition::Empty | Disposition::Synthetic => true,
-        Disposition::Preview | Disposition::RefOnly | Disposition::Redacted | Disposition::Dropped => false,
+        Disposition::Preview
+        | Disposition::RefOnly
+        | Disposition::Redacted
+        | Disposition::Dropped => false,
     };
     shown
         && result.outcome != Outcome::Partial
@@ -75,7 +89,13 @@ fn is_all_there(result: &ToolResult) -> bool {
 }
 
 fn reference(piece: &ArtifactRef) -> Value {
-    let ArtifactRef { id, name, media_type, size, .. } = piece;
+    let ArtifactRef {
+        id,
+        name,
+        media_type,
+        size,
+        ..
+    } = piece;
     json!({ "id": id, "name": name, "mediaType": media_type, "size": size })
 }
 
@@ -91,7 +111,10 @@ pub(super) fn message(result: &ToolResult) -> String {
         Some(error) if error.message.trim().is_empty() => plainly(result.outcome).to_owned(),
         Some(error) => head(&error.message, LONGEST_MESSAGE / 2).to_owned(),
     };
-    let hint = result.error.as_ref().and_then(|error| error.hint.as_deref());
+    let hint = result
+        .error
+        .as_ref()
+        .and_then(|error| error.hint.as_deref());
     if let Some(hint) = hint.filter(|hint| !says_nothing_new(&message, hint)) {
         message.push_str("\nhint: ");
         message.push_str(head(hint, LONGEST_MESSAGE / 4));
@@ -108,5 +131,6 @@ pub(super) fn message(result: &ToolResult) -> String {
 /// Whether a hint is the message once more: of a call that a rule decided about, both name the rule and its place.
 fn says_nothing_new(message: &str, hint: &str) -> bool {
     let names = hint.strip_suffix(" decides this").unwrap_or(hint);
-    message.contains(names) || names != hint && names.split(" in ").all(|name| message.contains(name))
+    message.contains(names)
+        || names != hint && names.split(" in ").all(|name| message.contains(name))
 }

@@ -130,13 +130,20 @@ impl Call {
             Outcome::Preliminary(json) | Outcome::Success(json) => json.as_str().len(),
             Outcome::Failure(message) => message.len(),
         };
-        self.id.len() + text(&self.name) + text(&self.refusal) + text(&self.approval) + arguments + outcome
+        self.id.len()
+            + text(&self.name)
+            + text(&self.refusal)
+            + text(&self.approval)
+            + arguments
+            + outcome
     }
 
     /// Name and arguments, in a form that tells repetitions from other calls.
     pub(super) fn fingerprint(&self) -> u64 {
         match &self.arguments {
-            Arguments::Snapshot(json) | Arguments::Whole(json) => fingerprint(self.name(), json.as_str()),
+            Arguments::Snapshot(json) | Arguments::Whole(json) => {
+                fingerprint(self.name(), json.as_str())
+            }
             Arguments::Unsaid | Arguments::Growing(_) => {
                 fingerprint(self.name(), self.shown_arguments().as_str())
             }
@@ -177,7 +184,12 @@ impl Call {
         let (result, error) = match &self.outcome {
             Outcome::Open => (None, None),
             Outcome::Preliminary(json) | Outcome::Success(json) => (Some(json.clone()), None),
-            Outcome::Failure(message) => (None, Some(PartError { message: message.to_string() })),
+            Outcome::Failure(message) => (
+                None,
+                Some(PartError {
+                    message: message.to_string(),
+                }),
+            ),
         };
         ToolCallPart {
             id: self.id.to_string(),
@@ -199,11 +211,18 @@ impl Call {
         let (result, error) = match self.outcome {
             Outcome::Open => (None, None),
             Outcome::Preliminary(json) | Outcome::Success(json) => (Some(json), None),
-            Outcome::Failure(message) => (None, Some(PartError { message: message.into() })),
+            Outcome::Failure(message) => (
+                None,
+                Some(PartError {
+                    message: message.into(),
+                }),
+            ),
         };
         ToolCallPart {
             id: self.id.into(),
-            name: self.name.map_or_else(|| UNKNOWN_TOOL.to_owned(), String::from),
+            name: self
+                .name
+                .map_or_else(|| UNKNOWN_TOOL.to_owned(), String::from),
             args,
             result,
             error,
@@ -246,7 +265,11 @@ impl Call {
             Arguments::Growing(growing) => !growing.is_empty(),
             Arguments::Snapshot(_) => true,
         };
-        let growing = if event.is_plain_text() { Growing::plain() } else { Growing::default() };
+        let growing = if event.is_plain_text() {
+            Growing::plain()
+        } else {
+            Growing::default()
+        };
         self.arguments = Arguments::Growing(Box::new(growing));
         named || timed || cleared
     }
@@ -258,14 +281,18 @@ impl Call {
             return named || timed;
         }
         let Some(piece) = event.piece() else {
-            let Some(snapshot) = event.input() else { return named || timed };
+            let Some(snapshot) = event.input() else {
+                return named || timed;
+            };
             self.arguments = Arguments::Snapshot(room.keep(snapshot));
             return true;
         };
         if !matches!(self.arguments, Arguments::Growing(_)) {
             self.arguments = Arguments::Growing(Box::default());
         }
-        let Arguments::Growing(growing) = &mut self.arguments else { return named || timed };
+        let Arguments::Growing(growing) = &mut self.arguments else {
+            return named || timed;
+        };
         if event.is_plain_text() {
             growing.make_plain();
         }
@@ -283,8 +310,11 @@ impl Call {
             Arguments::Growing(growing) => !self.has_ended() || growing.whole().is_none(),
             Arguments::Snapshot(_) | Arguments::Whole(_) => !self.has_ended(),
         };
-        let Some(input) = event.input().filter(|_| open_to_input) else { return named || timed };
-        let same = matches!(&self.arguments, Arguments::Whole(known) if known.as_str() == input.get());
+        let Some(input) = event.input().filter(|_| open_to_input) else {
+            return named || timed;
+        };
+        let same =
+            matches!(&self.arguments, Arguments::Whole(known) if known.as_str() == input.get());
         if !same {
             self.arguments = Arguments::Whole(room.keep(input));
         }
@@ -298,8 +328,14 @@ impl Call {
                 Outcome::Failure(room.keep_text(&failure::message([error, text, event.output()])))
             }
             Said::Result => {
-                let output = event.output().map_or_else(Json::null, |output| room.keep(output));
-                if event.is_preliminary() { Outcome::Preliminary(output) } else { Outcome::Success(output) }
+                let output = event
+                    .output()
+                    .map_or_else(Json::null, |output| room.keep(output));
+                if event.is_preliminary() {
+                    Outcome::Preliminary(output)
+                } else {
+                    Outcome::Success(output)
+                }
             }
             Said::Denied => Outcome::Failure(self.denial(event, room)),
             Said::Error
@@ -308,7 +344,9 @@ impl Call {
             | Said::InputEnd
             | Said::Call
             | Said::ApprovalRequest
-            | Said::ApprovalResponse => Outcome::Failure(room.keep_text(&failure::message(event.errors()))),
+            | Said::ApprovalResponse => {
+                Outcome::Failure(room.keep_text(&failure::message(event.errors())))
+            }
         };
         let changed = outcome != self.outcome;
         self.outcome = outcome;
@@ -336,7 +374,9 @@ impl Call {
         if self.name.is_some() && self.has_ended() {
             return false;
         }
-        let Some(name) = event.name().filter(|name| self.name() != Some(name)) else { return false };
+        let Some(name) = event.name().filter(|name| self.name() != Some(name)) else {
+            return false;
+        };
         self.name = Some(room.keep_text(&name)).filter(|name| !name.is_empty());
         true
     }

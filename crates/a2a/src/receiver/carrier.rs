@@ -32,7 +32,9 @@ impl Walk<'_> {
         let is_payload = object.has(Member::Type) || object.has(Member::ToolCallId);
         match object.raw(Member::Result) {
             Some(result) if object.has(Member::Jsonrpc) || !is_payload => {
-                let Ok(inner) = Object::read(result.get()) else { return };
+                let Ok(inner) = Object::read(result.get()) else {
+                    return;
+                };
                 self.table.tally.beyond_bounds += u64::from(inner.is_cut);
                 let request = object.said(Member::Id).map(|id| Scope::Request(id.get()));
                 self.body(&inner, request.unwrap_or(Scope::Bare));
@@ -48,19 +50,33 @@ impl Walk<'_> {
         if self.payload(object, around) {
             return;
         }
-        object.children(Child::Item).for_each(|item| self.body(item, around));
+        object
+            .children(Child::Item)
+            .for_each(|item| self.body(item, around));
         for child in [Child::Task, Child::Tasks] {
-            object.children(child).for_each(|task| self.task(task, around));
+            object
+                .children(child)
+                .for_each(|task| self.task(task, around));
         }
         for child in [Child::StatusUpdate, Child::ArtifactUpdate] {
-            object.children(child).for_each(|update| self.update(update, around));
+            object
+                .children(child)
+                .for_each(|update| self.update(update, around));
         }
-        object.children(Child::Message).for_each(|message| self.message(message, None, around));
+        object
+            .children(Child::Message)
+            .for_each(|message| self.message(message, None, around));
         let is_update = object.has(Member::TaskId) || object.child(Child::Artifact).is_some();
         let is_task = [Child::Status, Child::History, Child::Artifacts];
-        if is_update && object.child(Child::Parts).is_none() && object.child(Child::History).is_none() {
+        if is_update
+            && object.child(Child::Parts).is_none()
+            && object.child(Child::History).is_none()
+        {
             self.update(object, around);
-        } else if is_task.into_iter().any(|child| object.child(child).is_some()) {
+        } else if is_task
+            .into_iter()
+            .any(|child| object.child(child).is_some())
+        {
             self.task(object, around);
         } else if object.child(Child::Parts).is_some() {
             self.message(object, None, around);
@@ -92,7 +108,10 @@ impl Walk<'_> {
     }
 
     fn status(&mut self, object: &Object<'_>, own: Option<Scope<'_>>, around: Scope<'_>) {
-        for message in object.children(Child::Status).flat_map(|status| status.children(Child::Message)) {
+        for message in object
+            .children(Child::Status)
+            .flat_map(|status| status.children(Child::Message))
+        {
             self.message(message, own, around);
         }
     }
@@ -100,10 +119,16 @@ impl Walk<'_> {
     /// Only what the agent says is news; the user's own message may hold a call that it asks for.
     fn message(&mut self, message: &Object<'_>, own: Option<Scope<'_>>, around: Scope<'_>) {
         let role = message.text(Member::Role);
-        if !matches!(role.as_deref(), None | Some("agent" | "ROLE_AGENT" | "ROLE_UNSPECIFIED")) {
+        if !matches!(
+            role.as_deref(),
+            None | Some("agent" | "ROLE_AGENT" | "ROLE_UNSPECIFIED")
+        ) {
             return;
         }
-        let (task, id) = (message.text(Member::TaskId), message.text(Member::MessageId));
+        let (task, id) = (
+            message.text(Member::TaskId),
+            message.text(Member::MessageId),
+        );
         let named = own.or_else(|| task.as_deref().map(Scope::Task));
         let named = named.or_else(|| id.as_deref().map(Scope::Message));
         self.parts(message, named.unwrap_or(around));
@@ -138,9 +163,12 @@ impl Walk<'_> {
 
     /// Takes an event in, or one of the two notes about steps. Says whether it was one.
     fn payload(&mut self, payload: &Object<'_>, scope: Scope<'_>) -> bool {
-        let Some(name) = payload.text(Member::Type) else { return false };
+        let Some(name) = payload.text(Member::Type) else {
+            return false;
+        };
         if let Some(said) = Said::of(&name) {
-            self.table.apply(scope, &Event::new(said, payload), self.changes);
+            self.table
+                .apply(scope, &Event::new(said, payload), self.changes);
             return true;
         }
         match name.as_ref() {

@@ -71,7 +71,12 @@ impl<'o, 'a> Event<'o, 'a> {
             | Said::Denied => None,
         };
         let call = call.and_then(|raw| Object::read(raw.get()).ok());
-        Self { said, members, call, adk: false }
+        Self {
+            said,
+            members,
+            call,
+            adk: false,
+        }
     }
 
     /// A part of Google's ADK, by what its metadata says it is.
@@ -81,7 +86,12 @@ impl<'o, 'a> Event<'o, 'a> {
             "function_response" => Said::Result,
             _ => return None,
         };
-        Some(Self { said, members, call: None, adk: true })
+        Some(Self {
+            said,
+            members,
+            call: None,
+            adk: true,
+        })
     }
 
     pub(super) fn id(&self) -> Option<Cow<'a, str>> {
@@ -96,45 +106,62 @@ impl<'o, 'a> Event<'o, 'a> {
         if self.adk {
             return self.members.text(Member::Name);
         }
-        let inner = || self.call.as_ref().and_then(|call| call.text(Member::ToolName));
+        let inner = || {
+            self.call
+                .as_ref()
+                .and_then(|call| call.text(Member::ToolName))
+        };
         self.members.text(Member::ToolName).or_else(inner)
     }
 
     /// The arguments as a whole. `null` is one of them.
     pub(super) fn input(&self) -> Option<&'a RawValue> {
-        let own = |object: &Object<'a>| object.raw(Member::Input).or_else(|| object.raw(Member::Args));
+        let own = |object: &Object<'a>| {
+            object
+                .raw(Member::Input)
+                .or_else(|| object.raw(Member::Args))
+        };
         own(self.members).or_else(|| self.call.as_ref().and_then(own))
     }
 
     /// A piece of the arguments, a JSON string.
     pub(super) fn piece(&self) -> Option<&'a RawValue> {
         let named = [Member::InputTextDelta, Member::ArgsTextDelta, Member::Delta];
-        let named =
-            named.into_iter().find_map(|member| self.members.raw(member).filter(|raw| is_string(raw)));
+        let named = named
+            .into_iter()
+            .find_map(|member| self.members.raw(member).filter(|raw| is_string(raw)));
         named.or_else(|| self.input().filter(|raw| is_string(raw)))
     }
 
     /// Arguments that are text and stay text.
     pub(super) fn is_plain_text(&self) -> bool {
-        self.members.text(Member::InputEncoding).is_some_and(|encoding| encoding == "text")
+        self.members
+            .text(Member::InputEncoding)
+            .is_some_and(|encoding| encoding == "text")
     }
 
     pub(super) fn output(&self) -> Option<&'a RawValue> {
         if self.adk {
             return self.members.raw(Member::Response);
         }
-        self.members.raw(Member::Output).or_else(|| self.members.raw(Member::Result))
+        self.members
+            .raw(Member::Output)
+            .or_else(|| self.members.raw(Member::Result))
     }
 
     /// Where a failure is told, the best first.
     pub(super) fn errors(&self) -> [Option<&'a RawValue>; 2] {
-        [self.members.raw(Member::Error), self.members.raw(Member::ErrorText)]
+        [
+            self.members.raw(Member::Error),
+            self.members.raw(Member::ErrorText),
+        ]
     }
 
     /// Whether a result is a failure after all.
     pub(super) fn is_failed_result(&self) -> bool {
         self.members.is_true(Member::IsError)
-            || self.output().is_none() && self.errors().into_iter().flatten().any(|raw| !is_null(raw))
+            || self.output().is_none()
+                && self.errors().into_iter().flatten().any(|raw| !is_null(raw))
     }
 
     pub(super) fn is_preliminary(&self) -> bool {
@@ -148,9 +175,10 @@ impl<'o, 'a> Event<'o, 'a> {
     /// Why somebody said no, where somebody did.
     pub(super) fn refusal(&self) -> Option<Cow<'a, str>> {
         let refused = match self.said {
-            Said::ApprovalResponse => {
-                self.members.raw(Member::Approved).is_some_and(|raw| raw.get() == "false")
-            }
+            Said::ApprovalResponse => self
+                .members
+                .raw(Member::Approved)
+                .is_some_and(|raw| raw.get() == "false"),
             Said::Denied => true,
             Said::Start
             | Said::Delta
@@ -171,7 +199,9 @@ impl<'o, 'a> Event<'o, 'a> {
         if let Ok(integer) = text.parse::<u64>() {
             return Some(integer.into());
         }
-        let float = serde_json::from_str::<f64>(text).ok().filter(|float| *float >= 0.0)?;
+        let float = serde_json::from_str::<f64>(text)
+            .ok()
+            .filter(|float| *float >= 0.0)?;
         if float.fract() == 0.0 && float <= EXACT {
             return Some((float as u64).into());
         }

@@ -16,7 +16,11 @@ const DEPTH: u8 = 4;
 
 /// The first of several members that says something usable.
 pub(super) fn message<'a>(members: impl IntoIterator<Item = Option<&'a RawValue>>) -> String {
-    members.into_iter().flatten().find_map(|raw| usable(raw, DEPTH)).unwrap_or_else(|| FAILED.to_owned())
+    members
+        .into_iter()
+        .flatten()
+        .find_map(|raw| usable(raw, DEPTH))
+        .unwrap_or_else(|| FAILED.to_owned())
 }
 
 #[derive(Deserialize)]
@@ -44,11 +48,19 @@ fn usable(raw: &RawValue, depth: u8) -> Option<String> {
         && depth > 0
         && let Ok(described) = serde_json::from_str::<Described<'_>>(text)
     {
-        if let Some(said) = described.message.and_then(string).filter(|said| !said.is_empty()) {
+        if let Some(said) = described
+            .message
+            .and_then(string)
+            .filter(|said| !said.is_empty())
+        {
             return Some(said.into_owned());
         }
         let inner = [described.error, described.error_text];
-        if let Some(said) = inner.into_iter().flatten().find_map(|raw| usable(raw, depth - 1)) {
+        if let Some(said) = inner
+            .into_iter()
+            .flatten()
+            .find_map(|raw| usable(raw, depth - 1))
+        {
             return Some(said);
         }
     }

@@ -38,7 +38,10 @@ enum State {
 impl Growing {
     /// Text that is never looked into.
     pub(super) fn plain() -> Self {
-        Self { state: State::Never, ..Self::default() }
+        Self {
+            state: State::Never,
+            ..Self::default()
+        }
     }
 
     /// From now on the text is not looked into.
@@ -57,7 +60,9 @@ impl Growing {
 
     /// What there is to show: the value if the text is one, else the text.
     pub(super) fn shown(&self) -> Json {
-        self.value.clone().unwrap_or_else(|| Json::string(&self.text))
+        self.value
+            .clone()
+            .unwrap_or_else(|| Json::string(&self.text))
     }
 
     /// The value, if the text is one.
@@ -96,26 +101,48 @@ impl Growing {
             self.state = match self.state {
                 State::Never => return,
                 State::Before if is_space(byte) => State::Before,
-                State::Before if matches!(byte, b'{' | b'[') => {
-                    State::Inside { depth: 1, quoted: false, escaped: false }
-                }
+                State::Before if matches!(byte, b'{' | b'[') => State::Inside {
+                    depth: 1,
+                    quoted: false,
+                    escaped: false,
+                },
                 State::After if is_space(byte) => State::After,
                 State::Before | State::After => {
                     self.value = None;
                     State::Never
                 }
-                State::Inside { depth, quoted: true, escaped } => {
+                State::Inside {
+                    depth,
+                    quoted: true,
+                    escaped,
+                } => {
                     let quoted = escaped || byte != b'"';
-                    State::Inside { depth, quoted, escaped: !escaped && byte == b'\\' }
+                    State::Inside {
+                        depth,
+                        quoted,
+                        escaped: !escaped && byte == b'\\',
+                    }
                 }
-                State::Inside { depth: 1, quoted: false, .. } if matches!(byte, b'}' | b']') => State::After,
-                State::Inside { depth, quoted: false, escaped } => {
+                State::Inside {
+                    depth: 1,
+                    quoted: false,
+                    ..
+                } if matches!(byte, b'}' | b']') => State::After,
+                State::Inside {
+                    depth,
+                    quoted: false,
+                    escaped,
+                } => {
                     let depth = match byte {
                         b'{' | b'[' => depth + 1,
                         b'}' | b']' => depth - 1,
                         _ => depth,
                     };
-                    State::Inside { depth, quoted: byte == b'"', escaped }
+                    State::Inside {
+                        depth,
+                        quoted: byte == b'"',
+                        escaped,
+                    }
                 }
             };
         }
@@ -142,7 +169,10 @@ impl Growing {
 
 /// The UTF-16 units of a JSON string that is known to be well formed.
 fn units_of(json: &str, units: &mut Vec<u16>) {
-    let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
+    let inner = json
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or_default();
     let mut chars = inner.chars();
     let mut buffer = [0; 2];
     while let Some(c) = chars.next() {

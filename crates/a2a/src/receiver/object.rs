@@ -75,7 +75,12 @@ pub(super) enum Child {
 impl Child {
     fn may_be_list(self) -> bool {
         match self {
-            Self::Artifacts | Self::History | Self::Item | Self::Parts | Self::Sidecar | Self::Tasks => true,
+            Self::Artifacts
+            | Self::History
+            | Self::Item
+            | Self::Parts
+            | Self::Sidecar
+            | Self::Tasks => true,
             Self::Artifact
             | Self::ArtifactUpdate
             | Self::Data
@@ -171,8 +176,13 @@ impl<'a> Object<'a> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let (mut whole, mut budget) = (Object::default(), OBJECTS);
         let into = &mut whole;
-        let entered =
-            Entered { place: Place::Whole, child: Child::Item, into, depth: DEPTH, budget: &mut budget };
+        let entered = Entered {
+            place: Place::Whole,
+            child: Child::Item,
+            into,
+            depth: DEPTH,
+            budget: &mut budget,
+        };
         entered.deserialize(&mut reader)?;
         reader.end()?;
         whole.is_cut = budget == 0;
@@ -199,7 +209,9 @@ impl<'a> Object<'a> {
 
     /// The member, where it is a string that is not empty.
     pub(super) fn text(&self, member: Member) -> Option<Cow<'a, str>> {
-        self.raw(member).and_then(string).filter(|text| !text.is_empty())
+        self.raw(member)
+            .and_then(string)
+            .filter(|text| !text.is_empty())
     }
 
     pub(super) fn is_true(&self, member: Member) -> bool {
@@ -207,7 +219,10 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn children(&self, wanted: Child) -> impl Iterator<Item = &Object<'a>> {
-        self.children.iter().filter(move |(child, _)| *child == wanted).map(|(_, object)| object)
+        self.children
+            .iter()
+            .filter(move |(child, _)| *child == wanted)
+            .map(|(_, object)| object)
     }
 
     pub(super) fn child(&self, wanted: Child) -> Option<&Object<'a>> {

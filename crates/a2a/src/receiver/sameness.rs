@@ -70,7 +70,9 @@ fn value(text: &str) -> u64 {
                 continue;
             }
             _ => {
-                let end = rest.find([',', '}', ']', ' ', '\t', '\n', '\r']).unwrap_or(rest.len());
+                let end = rest
+                    .find([',', '}', ']', ' ', '\t', '\n', '\r'])
+                    .unwrap_or(rest.len());
                 let (token, after) = rest.split_at(end);
                 rest = after;
                 word(token)

@@ -38,7 +38,8 @@ impl Streams {
     }
 
     pub(super) fn get(&self, scope: Scope<'_>) -> Option<&Stream> {
-        self.number(scope).and_then(|number| self.streams.get(&number))
+        self.number(scope)
+            .and_then(|number| self.streams.get(&number))
     }
 
     pub(super) fn by_number(&mut self, number: u64) -> Option<&mut Stream> {
@@ -63,12 +64,19 @@ impl Streams {
             }
             number
         });
-        (number, self.streams.entry(number).or_insert_with(|| Stream::new(scope, step)))
+        (
+            number,
+            self.streams
+                .entry(number)
+                .or_insert_with(|| Stream::new(scope, step)),
+        )
     }
 
     /// Forgets a stream that holds no call any more.
     pub(super) fn forget(&mut self, number: u64) {
-        let Some(stream) = self.streams.remove(&number) else { return };
+        let Some(stream) = self.streams.remove(&number) else {
+            return;
+        };
         match stream.name {
             Name::Bare => self.bare = None,
             Name::Task(name) => drop(self.tasks.remove(&name)),
@@ -111,7 +119,14 @@ impl Stream {
             Scope::Message(name) => Name::Message(name.into()),
             Scope::Request(name) => Name::Request(name.into()),
         };
-        Self { name, slots: HashMap::new(), approvals: HashMap::new(), open: BTreeSet::new(), step, held: 0 }
+        Self {
+            name,
+            slots: HashMap::new(),
+            approvals: HashMap::new(),
+            open: BTreeSet::new(),
+            step,
+            held: 0,
+        }
     }
 
     /// What it is known by.
@@ -137,10 +152,14 @@ pub(super) struct Slot {
 impl Slot {
     /// Forgets a call that was taken out. Says whether the id leads nowhere now.
     pub(super) fn lets_go(&mut self, serial: u64) -> bool {
-        let Some(others) = &mut self.others else { return self.current == serial };
+        let Some(others) = &mut self.others else {
+            return self.current == serial;
+        };
         others.retain(|_, other| *other != serial);
         if self.current == serial {
-            let Some(last) = others.values().max().copied() else { return true };
+            let Some(last) = others.values().max().copied() else {
+                return true;
+            };
             others.retain(|_, other| *other != last);
             self.current = last;
         }

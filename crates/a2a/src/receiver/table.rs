@@ -42,11 +42,16 @@ struct Target {
 
 impl Table {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { bounds, ..Self::default() }
+        Self {
+            bounds,
+            ..Self::default()
+        }
     }
 
     pub(super) fn calls(&self) -> impl Iterator<Item = (CallKey, &Call)> {
-        self.calls.iter().map(|(&serial, call)| (CallKey(serial), call))
+        self.calls
+            .iter()
+            .map(|(&serial, call)| (CallKey(serial), call))
     }
 
     pub(super) fn call(&self, key: CallKey) -> Option<&Call> {
@@ -62,10 +67,22 @@ impl Table {
     }
 
     /// Takes an event in, and adds what it changed.
-    pub(super) fn apply(&mut self, scope: Scope<'_>, event: &Event<'_, '_>, changes: &mut Vec<Change>) {
+    pub(super) fn apply(
+        &mut self,
+        scope: Scope<'_>,
+        event: &Event<'_, '_>,
+        changes: &mut Vec<Change>,
+    ) {
         self.tally.events += 1;
         if let Some(serial) = self.asked_about(scope, event) {
-            return self.apply_to(Target { serial, is_new: false }, event, changes);
+            return self.apply_to(
+                Target {
+                    serial,
+                    is_new: false,
+                },
+                event,
+                changes,
+            );
         }
         let Some(id) = event.id() else {
             self.tally.without_id += 1;
@@ -81,12 +98,19 @@ impl Table {
         if event.said != Said::ApprovalResponse || event.id().is_some() {
             return None;
         }
-        self.streams.get(scope)?.approvals.get(event.approval_id()?.as_ref()).copied()
+        self.streams
+            .get(scope)?
+            .approvals
+            .get(event.approval_id()?.as_ref())
+            .copied()
     }
 
     /// The call that an event goes to, begun if need be.
     fn target(&mut self, scope: Scope<'_>, id: &str, event: &Event<'_, '_>) -> Option<Target> {
-        let held = self.streams.get(scope).and_then(|stream| stream.slots.get(id));
+        let held = self
+            .streams
+            .get(scope)
+            .and_then(|stream| stream.slots.get(id));
         let Some(slot) = held else {
             let begins = match event.said {
                 Said::InputEnd | Said::ApprovalResponse => false,
@@ -108,23 +132,43 @@ impl Table {
         let current = self.calls.get(&serial)?;
         let ended = current.has_ended();
         if event.said != Said::Call || !(ended || reused) || !current.differs_from(event) {
-            return Some(Target { serial, is_new: false });
+            return Some(Target {
+                serial,
+                is_new: false,
+            });
         }
         self.another(scope, id, event, ended)
     }
 
     /// The call under a reused id that an event tells: one that is known already, or a new one if the last has ended.
-    fn another(&mut self, scope: Scope<'_>, id: &str, event: &Event<'_, '_>, ended: bool) -> Option<Target> {
+    fn another(
+        &mut self,
+        scope: Scope<'_>,
+        id: &str,
+        event: &Event<'_, '_>,
+        ended: bool,
+    ) -> Option<Target> {
         let slot = self.streams.get(scope)?.slots.get(id)?;
         let (serial, left) = (slot.current, self.calls.get(&slot.current)?);
         let left_print = left.fingerprint();
         let print = event_fingerprint(event, left.name());
-        let known = slot.others.as_ref().and_then(|others| others.get(&print).copied());
+        let known = slot
+            .others
+            .as_ref()
+            .and_then(|others| others.get(&print).copied());
         let next = match known {
-            Some(serial) => Target { serial, is_new: false },
+            Some(serial) => Target {
+                serial,
+                is_new: false,
+            },
             None if ended => self.begin(scope, id)?,
             // Until it has ended, a call may be told anew.
-            None => return Some(Target { serial, is_new: false }),
+            None => {
+                return Some(Target {
+                    serial,
+                    is_new: false,
+                });
+            }
         };
         let slot = self.streams.get_mut(scope)?.slots.get_mut(id)?;
         let others = slot.others.get_or_insert_default();
@@ -161,20 +205,33 @@ impl Table {
             // Who begins a second call under an id puts the first one aside.
             slot.current = serial;
         } else {
-            stream.slots.insert(id.into(), Slot { current: serial, others: None });
+            stream.slots.insert(
+                id.into(),
+                Slot {
+                    current: serial,
+                    others: None,
+                },
+            );
         }
         let call = Call::new(number, id);
         self.bytes += call.bytes();
         self.calls.insert(serial, call);
-        Some(Target { serial, is_new: true })
+        Some(Target {
+            serial,
+            is_new: true,
+        })
     }
 
     fn apply_to(&mut self, target: Target, event: &Event<'_, '_>, changes: &mut Vec<Change>) {
         let serial = target.serial;
-        let Some(call) = self.calls.get_mut(&serial) else { return };
+        let Some(call) = self.calls.get_mut(&serial) else {
+            return;
+        };
         let (was_open, before, asked) = (!call.has_ended(), call.bytes(), call.approval.clone());
-        let mut room =
-            Room { left: self.bounds.bytes.saturating_sub(self.bytes), pieces: self.bounds.joined_pieces };
+        let mut room = Room {
+            left: self.bounds.bytes.saturating_sub(self.bytes),
+            pieces: self.bounds.joined_pieces,
+        };
         let changed = call.apply(event, &mut room) || target.is_new;
         self.bytes = (self.bytes + call.bytes()).saturating_sub(before);
         let ended_now = was_open && call.has_ended();
@@ -193,7 +250,10 @@ impl Table {
             }
         }
         if changed {
-            changes.push(Change { call: CallKey(serial), step: step(call, event.said) });
+            changes.push(Change {
+                call: CallKey(serial),
+                step: step(call, event.said),
+            });
         }
     }
 
@@ -208,7 +268,9 @@ impl Table {
     /// The step that runs is taken back: its open calls will not be heard of again.
     pub(super) fn reset_step(&mut self, scope: Scope<'_>, changes: &mut Vec<Change>) {
         let next = self.next;
-        let Some(stream) = self.streams.get_mut(scope) else { return };
+        let Some(stream) = self.streams.get_mut(scope) else {
+            return;
+        };
         let open: Vec<u64> = stream.open.range(stream.step..).copied().collect();
         stream.step = next;
         for serial in open {
@@ -225,7 +287,9 @@ impl Table {
 
     /// Ends a call that no event of its own ends.
     pub(super) fn fail(&mut self, serial: u64, message: &str, changes: &mut Vec<Change>) {
-        let Some(call) = self.calls.get_mut(&serial) else { return };
+        let Some(call) = self.calls.get_mut(&serial) else {
+            return;
+        };
         let before = call.bytes();
         let room = self.bounds.bytes.saturating_sub(self.bytes);
         if !call.fail(&message[..message.floor_char_boundary(room)]) {
@@ -236,13 +300,19 @@ impl Table {
             stream.open.remove(&serial);
         }
         self.ended.insert(serial);
-        changes.push(Change { call: CallKey(serial), step: Step::Ended });
+        changes.push(Change {
+            call: CallKey(serial),
+            step: Step::Ended,
+        });
     }
 
     /// Takes out what has ended, in order of first appearance.
     pub(super) fn take_ended(&mut self) -> Vec<(CallKey, ToolCallPart)> {
         let ended = std::mem::take(&mut self.ended);
-        ended.into_iter().filter_map(|serial| Some((CallKey(serial), self.take(serial)?))).collect()
+        ended
+            .into_iter()
+            .filter_map(|serial| Some((CallKey(serial), self.take(serial)?)))
+            .collect()
     }
 
     pub(super) fn into_parts(self) -> Vec<ToolCallPart> {
@@ -251,7 +321,10 @@ impl Table {
 
     /// Takes one call out, if it has ended.
     pub(super) fn take_one(&mut self, key: CallKey) -> Option<ToolCallPart> {
-        self.ended.remove(&key.0).then(|| self.take(key.0)).flatten()
+        self.ended
+            .remove(&key.0)
+            .then(|| self.take(key.0))
+            .flatten()
     }
 
     fn take(&mut self, serial: u64) -> Option<ToolCallPart> {
@@ -259,11 +332,21 @@ impl Table {
         self.bytes = self.bytes.saturating_sub(call.bytes());
         let stream = self.streams.by_number(call.stream)?;
         let described = call.is_described();
-        self.taken.remember(stream.scope(), &call.id, call.fingerprint(), described, self.bounds.remembered);
+        self.taken.remember(
+            stream.scope(),
+            &call.id,
+            call.fingerprint(),
+            described,
+            self.bounds.remembered,
+        );
         if let Some(approval) = &call.approval {
             stream.approvals.remove(approval);
         }
-        if stream.slots.get_mut(&call.id).is_some_and(|slot| slot.lets_go(serial)) {
+        if stream
+            .slots
+            .get_mut(&call.id)
+            .is_some_and(|slot| slot.lets_go(serial))
+        {
             stream.slots.remove(&call.id);
         }
         stream.held -= 1;
@@ -289,5 +372,8 @@ fn step(call: &Call, said: Said) -> Step {
 /// What a whole call says, in the form of [`Call::fingerprint`]. An omitted name is the one that is known.
 fn event_fingerprint(event: &Event<'_, '_>, known: Option<&str>) -> u64 {
     let name = event.name().or_else(|| known.map(Cow::Borrowed));
-    fingerprint(name.as_deref(), event.input().map_or("{}", |input| input.get()))
+    fingerprint(
+        name.as_deref(),
+        event.input().map_or("{}", |input| input.get()),
+    )
 }

@@ -36,9 +36,23 @@ pub(super) enum Recalled {
 
 impl Taken {
     /// Remembers a call, at most so many of them.
-    pub(super) fn remember(&mut self, scope: Scope<'_>, id: &str, call: u64, described: bool, most: usize) {
-        let memory = if described { Memory::Described } else { Memory::Undescribed };
-        for key in [self.hasher.hash_one((scope, id)), self.hasher.hash_one((scope, id, call))] {
+    pub(super) fn remember(
+        &mut self,
+        scope: Scope<'_>,
+        id: &str,
+        call: u64,
+        described: bool,
+        most: usize,
+    ) {
+        let memory = if described {
+            Memory::Described
+        } else {
+            Memory::Undescribed
+        };
+        for key in [
+            self.hasher.hash_one((scope, id)),
+            self.hasher.hash_one((scope, id, call)),
+        ] {
             if self.known.insert(key, memory).is_none() {
                 self.oldest.push_back(key);
             }
@@ -60,7 +74,11 @@ impl Taken {
             None => Recalled::Nothing,
             Some(Memory::Undescribed) => Recalled::Same,
             Some(Memory::Described) => match call {
-                Some(call) if !self.known.contains_key(&self.hasher.hash_one((scope, id, call))) => {
+                Some(call)
+                    if !self
+                        .known
+                        .contains_key(&self.hasher.hash_one((scope, id, call))) =>
+                {
                     Recalled::Other
                 }
                 Some(_) | None => Recalled::Same,

@@ -58,7 +58,13 @@ impl Artifact {
             .with("artifactId", self.artifact_id.as_str())
             .maybe("name", self.name.as_deref())
             .maybe("description", self.description.as_deref())
-            .with("parts", self.parts.iter().map(|part| part.to_value(dialect)).collect::<Vec<_>>())
+            .with(
+                "parts",
+                self.parts
+                    .iter()
+                    .map(|part| part.to_value(dialect))
+                    .collect::<Vec<_>>(),
+            )
             .texts("extensions", &self.extensions)
             .maybe("metadata", self.metadata.clone())
             .done()

@@ -95,19 +95,37 @@ impl AgentCard {
             .with("url", self.url.as_str())
             .with("protocolVersion", "0.3.0")
             .with("preferredTransport", "JSONRPC")
-            .with("additionalInterfaces", json!([{ "url": self.url, "transport": "JSONRPC" }]))
+            .with(
+                "additionalInterfaces",
+                json!([{ "url": self.url, "transport": "JSONRPC" }]),
+            )
             .with("supportedInterfaces", self.interfaces())
             .with("capabilities", self.capabilities(&extensions))
-            .with("a2a", json!({ "capabilities": { "extensions": extensions } }))
-            .with("defaultInputModes", json!(["application/json", "text/plain"]))
-            .with("defaultOutputModes", json!(["application/json", "text/plain"]))
-            .with("skills", self.skills.iter().map(Skill::to_value).collect::<Vec<_>>())
+            .with(
+                "a2a",
+                json!({ "capabilities": { "extensions": extensions } }),
+            )
+            .with(
+                "defaultInputModes",
+                json!(["application/json", "text/plain"]),
+            )
+            .with(
+                "defaultOutputModes",
+                json!(["application/json", "text/plain"]),
+            )
+            .with(
+                "skills",
+                self.skills.iter().map(Skill::to_value).collect::<Vec<_>>(),
+            )
             .flag("supportsAuthenticatedExtendedCard", self.has_extended);
         if self.needs_token {
             card = card
                 .with("securitySchemes", one(SCHEME, security_scheme()))
                 .with("security", json!([one(SCHEME, json!([]))]))
-                .with("securityRequirements", json!([{ "schemes": one(SCHEME, json!({ "list": [] })) }]));
+                .with(
+                    "securityRequirements",
+                    json!([{ "schemes": one(SCHEME, json!({ "list": [] })) }]),
+                );
         }
         card.done()
     }
@@ -115,7 +133,11 @@ impl AgentCard {
     /// In the order of preference.
     fn interfaces(&self) -> Value {
         let at = |binding: &str, dialect: Dialect| json!({ "url": self.url, "protocolBinding": binding, "protocolVersion": dialect.version() });
-        json!([at("JSONRPC", Dialect::V1_0), at("HTTP+JSON", Dialect::V1_0), at("JSONRPC", Dialect::V0_3)])
+        json!([
+            at("JSONRPC", Dialect::V1_0),
+            at("HTTP+JSON", Dialect::V1_0),
+            at("JSONRPC", Dialect::V0_3)
+        ])
     }
 
     fn capabilities(&self, extensions: &[Value]) -> Value {

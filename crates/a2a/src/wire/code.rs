@@ -92,7 +92,11 @@ pub struct Refusal {
 impl Refusal {
     /// One without facts.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), facts: Vec::new() }
+        Self {
+            code,
+            message: message.into(),
+            facts: Vec::new(),
+        }
     }
 
     /// Adds a fact.
@@ -137,7 +141,10 @@ impl Refusal {
     }
 
     fn metadata(&self) -> Map<String, Value> {
-        self.facts.iter().map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str()))).collect()
+        self.facts
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Value::from(value.as_str())))
+            .collect()
     }
 }
 
@@ -149,6 +156,7 @@ impl From<Misread> for Refusal {
 
 impl From<UnsupportedVersion> for Refusal {
     fn from(unsupported: UnsupportedVersion) -> Self {
-        Self::new(ErrorCode::VersionNotSupported, unsupported.to_string()).fact("supported", "0.3, 1.0")
+        Self::new(ErrorCode::VersionNotSupported, unsupported.to_string())
+            .fact("supported", "0.3, 1.0")
     }
 }

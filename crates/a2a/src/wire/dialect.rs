@@ -25,9 +25,8 @@ impl Dialect {
     pub fn of_request(version: Option<&str>, method: &str) -> Result<Self, UnsupportedVersion> {
         match version.map(str::trim).filter(|version| !version.is_empty()) {
             Some(version) => Self::of_version(version),
-            None => {
-                Ok(Method::named(method).map_or_else(|| Self::spelled_like(method), |(_, dialect)| dialect))
-            }
+            None => Ok(Method::named(method)
+                .map_or_else(|| Self::spelled_like(method), |(_, dialect)| dialect)),
         }
     }
 
@@ -61,7 +60,8 @@ impl Dialect {
     }
 
     fn spelled_like(method: &str) -> Self {
-        let newer = method.starts_with(|first: char| first.is_ascii_uppercase()) && !method.contains('/');
+        let newer =
+            method.starts_with(|first: char| first.is_ascii_uppercase()) && !method.contains('/');
         if newer { Self::V1_0 } else { Self::V0_3 }
     }
 }

@@ -40,11 +40,18 @@ pub struct Request {
 impl Request {
     /// Reads the envelope. A refusal comes with the id to answer under, as far as there is one.
     pub fn read(value: &Value) -> Result<Self, (RequestId, Refusal)> {
-        let invalid = |id: RequestId, message: &str| (id, Refusal::new(ErrorCode::InvalidRequest, message));
+        let invalid =
+            |id: RequestId, message: &str| (id, Refusal::new(ErrorCode::InvalidRequest, message));
         let Value::Object(members) = value else {
-            return Err(invalid(RequestId::NONE, "a request must be one object; batches are not taken"));
+            return Err(invalid(
+                RequestId::NONE,
+                "a request must be one object; batches are not taken",
+            ));
         };
-        let Some(id) = members.get("id").map_or(Some(RequestId::NONE), RequestId::read) else {
+        let Some(id) = members
+            .get("id")
+            .map_or(Some(RequestId::NONE), RequestId::read)
+        else {
             let message = "`id` must be a number, or a text of at most 256 bytes";
             return Err(invalid(RequestId::NONE, message));
         };
@@ -52,15 +59,20 @@ impl Request {
             return Err(invalid(id, "`jsonrpc` must be `2.0`"));
         }
         match (members.get("method"), members.get("params")) {
-            (Some(Value::String(method)), None | Some(Value::Null)) => {
-                Ok(Self { id, method: method.clone(), params: Value::Null })
-            }
-            (Some(Value::String(method)), Some(params @ Value::Object(_))) => {
-                Ok(Self { id, method: method.clone(), params: params.clone() })
-            }
-            (Some(Value::String(_)), Some(_)) => {
-                Err((id, Refusal::new(ErrorCode::InvalidParams, "`params` must be an object")))
-            }
+            (Some(Value::String(method)), None | Some(Value::Null)) => Ok(Self {
+                id,
+                method: method.clone(),
+                params: Value::Null,
+            }),
+            (Some(Value::String(method)), Some(params @ Value::Object(_))) => Ok(Self {
+                id,
+                method: method.clone(),
+                params: params.clone(),
+            }),
+            (Some(Value::String(_)), Some(_)) => Err((
+                id,
+                Refusal::new(ErrorCode::InvalidParams, "`params` must be an object"),
+            )),
             (None | Some(_), _) => Err(invalid(id, "`method` must be a text")),
         }
     }
@@ -77,5 +89,9 @@ pub fn refused(id: &RequestId, refusal: &Refusal, dialect: Dialect) -> Value {
 }
 
 fn envelope(id: &RequestId, member: &str, value: Value) -> Value {
-    Written::default().with("jsonrpc", "2.0").with("id", id.0.clone()).with(member, value).done()
+    Written::default()
+        .with("jsonrpc", "2.0")
+        .with("id", id.0.clone())
+        .with(member, value)
+        .done()
 }

@@ -13,5 +13,8 @@ pub const EXTENSIONS_0_3: &str = "x-a2a-extensions";
 ///
 /// Hand it the values of both [`EXTENSIONS_1_0`] and [`EXTENSIONS_0_3`]: peers mix them.
 pub fn activates<'a>(values: impl IntoIterator<Item = &'a str>) -> bool {
-    values.into_iter().flat_map(|value| value.split(',')).any(|uri| is_tool_events(uri.trim()))
+    values
+        .into_iter()
+        .flat_map(|value| value.split(','))
+        .any(|uri| is_tool_events(uri.trim()))
 }

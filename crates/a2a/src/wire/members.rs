@@ -12,7 +12,10 @@ pub struct Misread {
 
 impl Misread {
     pub(super) fn new(place: &str, expected: &'static str) -> Self {
-        Self { place: place.chars().take(120).collect(), expected }
+        Self {
+            place: place.chars().take(120).collect(),
+            expected,
+        }
     }
 }
 
@@ -25,7 +28,9 @@ pub(super) struct Members<'a> {
 
 impl<'a> Members<'a> {
     pub(super) fn of(value: &'a Value, place: &'a str) -> Result<Self, Misread> {
-        let map = value.as_object().ok_or_else(|| Misread::new(place, "must be an object"))?;
+        let map = value
+            .as_object()
+            .ok_or_else(|| Misread::new(place, "must be an object"))?;
         Ok(Self { map, place })
     }
 
@@ -72,7 +77,9 @@ impl<'a> Members<'a> {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
             // Query strings have nothing but text.
-            Some(Value::String(text)) if text == "true" || text == "false" => Ok(Some(text == "true")),
+            Some(Value::String(text)) if text == "true" || text == "false" => {
+                Ok(Some(text == "true"))
+            }
             Some(_) => Err(self.misread(name, "must be true or false")),
         }
     }
@@ -146,11 +153,21 @@ impl Written {
 
     /// A list, unless it is empty.
     pub(super) fn list(self, name: &str, items: Vec<Value>) -> Self {
-        if items.is_empty() { self } else { self.with(name, items) }
+        if items.is_empty() {
+            self
+        } else {
+            self.with(name, items)
+        }
     }
 
     pub(super) fn texts(self, name: &str, texts: &[String]) -> Self {
-        self.list(name, texts.iter().map(|text| Value::from(text.as_str())).collect())
+        self.list(
+            name,
+            texts
+                .iter()
+                .map(|text| Value::from(text.as_str()))
+                .collect(),
+        )
     }
 
     pub(super) fn flag(self, name: &str, flag: bool) -> Self {

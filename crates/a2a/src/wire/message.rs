@@ -108,7 +108,10 @@ impl Message {
         let role = match message.said("role")? {
             None => Role::User,
             Some(word) => Role::named(&word).ok_or_else(|| {
-                message.misread("role", "must be `user` or `agent`, `ROLE_USER` or `ROLE_AGENT`")
+                message.misread(
+                    "role",
+                    "must be `user` or `agent`, `ROLE_USER` or `ROLE_AGENT`",
+                )
             })?,
         };
         Ok(Self {
@@ -128,7 +131,13 @@ impl Message {
         Written::of_kind(dialect, "message")
             .with("messageId", self.message_id.as_str())
             .with("role", self.role.as_str(dialect))
-            .with("parts", self.parts.iter().map(|part| part.to_value(dialect)).collect::<Vec<_>>())
+            .with(
+                "parts",
+                self.parts
+                    .iter()
+                    .map(|part| part.to_value(dialect))
+                    .collect::<Vec<_>>(),
+            )
             .maybe("taskId", self.task_id.as_deref())
             .maybe("contextId", self.context_id.as_deref())
             .texts("extensions", &self.extensions)

@@ -26,16 +26,44 @@ pub enum Method {
 /// Each method with its name in 0.3 and in 1.0.
 const NAMES: &[(Method, Option<&str>, &str)] = &[
     (Method::Send, Some("message/send"), "SendMessage"),
-    (Method::SendStreaming, Some("message/stream"), "SendStreamingMessage"),
+    (
+        Method::SendStreaming,
+        Some("message/stream"),
+        "SendStreamingMessage",
+    ),
     (Method::GetTask, Some("tasks/get"), "GetTask"),
     (Method::ListTasks, None, "ListTasks"),
     (Method::CancelTask, Some("tasks/cancel"), "CancelTask"),
-    (Method::Subscribe, Some("tasks/resubscribe"), "SubscribeToTask"),
-    (Method::ExtendedCard, Some("agent/getAuthenticatedExtendedCard"), "GetExtendedAgentCard"),
-    (Method::PushConfig, Some("tasks/pushNotificationConfig/set"), "CreateTaskPushNotificationConfig"),
-    (Method::PushConfig, Some("tasks/pushNotificationConfig/get"), "GetTaskPushNotificationConfig"),
-    (Method::PushConfig, Some("tasks/pushNotificationConfig/list"), "ListTaskPushNotificationConfigs"),
-    (Method::PushConfig, Some("tasks/pushNotificationConfig/delete"), "DeleteTaskPushNotificationConfig"),
+    (
+        Method::Subscribe,
+        Some("tasks/resubscribe"),
+        "SubscribeToTask",
+    ),
+    (
+        Method::ExtendedCard,
+        Some("agent/getAuthenticatedExtendedCard"),
+        "GetExtendedAgentCard",
+    ),
+    (
+        Method::PushConfig,
+        Some("tasks/pushNotificationConfig/set"),
+        "CreateTaskPushNotificationConfig",
+    ),
+    (
+        Method::PushConfig,
+        Some("tasks/pushNotificationConfig/get"),
+        "GetTaskPushNotificationConfig",
+    ),
+    (
+        Method::PushConfig,
+        Some("tasks/pushNotificationConfig/list"),
+        "ListTaskPushNotificationConfigs",
+    ),
+    (
+        Method::PushConfig,
+        Some("tasks/pushNotificationConfig/delete"),
+        "DeleteTaskPushNotificationConfig",
+    ),
 ];
 
 impl Method {

@@ -13,16 +13,20 @@ pub fn narrowed(value: Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(narrowed_number(number)),
         Value::Array(items) => Value::Array(items.into_iter().map(narrowed).collect()),
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(name, value)| (name, narrowed(value))).collect())
-        }
+        Value::Object(members) => Value::Object(
+            members
+                .into_iter()
+                .map(|(name, value)| (name, narrowed(value)))
+                .collect(),
+        ),
         other @ (Value::Null | Value::Bool(_) | Value::String(_)) => other,
     }
 }
 
 fn narrowed_number(number: Number) -> Number {
-    let whole =
-        number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() <= EXACT);
+    let whole = number
+        .as_f64()
+        .filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() <= EXACT);
     whole.map_or(number, |float| Number::from(float as i64))
 }
 
@@ -31,7 +35,10 @@ fn narrowed_number(number: Number) -> Number {
 pub(super) fn count(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| {
-            number.as_f64().filter(|n| n.fract() == 0.0 && (0.0..=EXACT).contains(n)).map(|n| n as u64)
+            number
+                .as_f64()
+                .filter(|n| n.fract() == 0.0 && (0.0..=EXACT).contains(n))
+                .map(|n| n as u64)
         }),
         Value::String(text) => text.parse().ok(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,

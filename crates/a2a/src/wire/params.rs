@@ -27,13 +27,17 @@ impl SendParams {
     /// Reads them. Only the user sends messages, and says something. In 0.3 `blocking: false`, in 1.0 `returnImmediately: true` asks for an answer at once.
     pub fn read(params: &Value, dialect: Dialect) -> Result<Self, Misread> {
         let params = Members::of(params, PLACE)?;
-        let message = params.get("message").ok_or_else(|| params.misread("message", "must be given"))?;
+        let message = params
+            .get("message")
+            .ok_or_else(|| params.misread("message", "must be given"))?;
         let written = Members::of(message, "params.message")?;
         let message = Message::read_at(message, "params.message")?;
         match message.role {
             Role::User if written.said("role")?.is_some() => {}
             Role::User => {
-                return Err(written.misread("role", "must be given: `user` in 0.3, `ROLE_USER` in 1.0"));
+                return Err(
+                    written.misread("role", "must be given: `user` in 0.3, `ROLE_USER` in 1.0")
+                );
             }
             Role::Agent => {
                 return Err(written.misread("role", "must be the user's: this host is the agent"));
@@ -75,13 +79,18 @@ impl TaskParams {
         let params = Members::of(params, PLACE)?;
         // The older proto spelling; some peers of 1.0 still send it.
         let resource = params.said("name")?;
-        let named = resource.as_deref().and_then(|name| name.strip_prefix("tasks/"));
+        let named = resource
+            .as_deref()
+            .and_then(|name| name.strip_prefix("tasks/"));
         let id = match (params.said("id")?, named) {
             (Some(id), _) => id,
             (None, Some(id)) if !id.is_empty() => id.to_owned(),
             (None, _) => return Err(params.misread("id", "must be the id of a task")),
         };
-        Ok(Self { id, history_length: params.count("historyLength")? })
+        Ok(Self {
+            id,
+            history_length: params.count("historyLength")?,
+        })
     }
 }
 

@@ -53,7 +53,12 @@ impl Part {
     }
 
     fn of(content: Content) -> Self {
-        Self { content, media_type: None, filename: None, metadata: None }
+        Self {
+            content,
+            media_type: None,
+            filename: None,
+            metadata: None,
+        }
     }
 
     /// Reads a part of either dialect.
@@ -85,9 +90,17 @@ impl Part {
         } else if let Some(url) = part.text("url")? {
             Content::Url(url)
         } else {
-            return Err(Misread::new(place, "must hold `text`, `data`, `raw`, `url` or `file`"));
+            return Err(Misread::new(
+                place,
+                "must hold `text`, `data`, `raw`, `url` or `file`",
+            ));
         };
-        Ok(Self { content, media_type, filename, metadata: metadata.filter(|map| !map.is_empty()) })
+        Ok(Self {
+            content,
+            media_type,
+            filename,
+            metadata: metadata.filter(|map| !map.is_empty()),
+        })
     }
 
     /// As the dialect writes it.
@@ -133,19 +146,27 @@ impl Part {
             Content::Text(text) => ("text", "text", Value::from(text.as_str())),
             Content::Data(data @ Value::Object(_)) => ("data", "data", data.clone()),
             Content::Data(data) => {
-                metadata.get_or_insert_default().insert(WRAPPED.to_owned(), Value::Bool(true));
+                metadata
+                    .get_or_insert_default()
+                    .insert(WRAPPED.to_owned(), Value::Bool(true));
                 ("data", "data", json!({ "value": data }))
             }
             Content::Raw(raw) => ("file", "file", file("bytes", raw)),
             Content::Url(url) => ("file", "file", file("uri", url)),
         };
-        Written::default().with("kind", kind).with(member, value).maybe("metadata", metadata).done()
+        Written::default()
+            .with("kind", kind)
+            .with(member, value)
+            .maybe("metadata", metadata)
+            .done()
     }
 }
 
 fn unwrapped(data: &Value, metadata: &mut Option<Map<String, Value>>) -> Value {
     let inner = match (data, metadata) {
-        (Value::Object(map), Some(metadata)) if metadata.get(WRAPPED) == Some(&Value::Bool(true)) => {
+        (Value::Object(map), Some(metadata))
+            if metadata.get(WRAPPED) == Some(&Value::Bool(true)) =>
+        {
             let inner = map.get("value");
             if inner.is_some() {
                 metadata.remove(WRAPPED);

@@ -23,7 +23,9 @@ pub struct StatusUpdate {
 impl StatusUpdate {
     fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
         let update = Members::of(value, place)?;
-        let status = update.get("status").ok_or_else(|| update.misread("status", "must be given"))?;
+        let status = update
+            .get("status")
+            .ok_or_else(|| update.misread("status", "must be given"))?;
         Ok(Self {
             task_id: update.required_text("taskId")?,
             context_id: update.said("contextId")?.unwrap_or_default(),
@@ -68,7 +70,9 @@ pub struct ArtifactUpdate {
 impl ArtifactUpdate {
     fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
         let update = Members::of(value, place)?;
-        let artifact = update.get("artifact").ok_or_else(|| update.misread("artifact", "must be given"))?;
+        let artifact = update
+            .get("artifact")
+            .ok_or_else(|| update.misread("artifact", "must be given"))?;
         Ok(Self {
             task_id: update.required_text("taskId")?,
             context_id: update.said("contextId")?.unwrap_or_default(),
@@ -126,7 +130,10 @@ impl StreamItem {
             Some("message") => Message::read_at(value, "result").map(Self::Message),
             Some("status-update") => StatusUpdate::read_at(value, "result").map(Self::Status),
             Some("artifact-update") => ArtifactUpdate::read_at(value, "result").map(Self::Artifact),
-            Some(_) | None => Err(Misread::new("result", "must be a task, a message or an update of a task")),
+            Some(_) | None => Err(Misread::new(
+                "result",
+                "must be a task, a message or an update of a task",
+            )),
         }
     }
 

@@ -61,17 +61,21 @@ impl TaskState {
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Completed | Self::Canceled | Self::Failed | Self::Rejected => true,
-            Self::Submitted | Self::Working | Self::InputRequired | Self::AuthRequired | Self::Unknown => {
-                false
-            }
+            Self::Submitted
+            | Self::Working
+            | Self::InputRequired
+            | Self::AuthRequired
+            | Self::Unknown => false,
         }
     }
 
     pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
-        value
-            .as_str()
-            .and_then(Self::named)
-            .ok_or_else(|| Misread::new(place, "must be a state such as `working` or `TASK_STATE_WORKING`"))
+        value.as_str().and_then(Self::named).ok_or_else(|| {
+            Misread::new(
+                place,
+                "must be a state such as `working` or `TASK_STATE_WORKING`",
+            )
+        })
     }
 }
 
@@ -96,7 +100,9 @@ impl TaskStatus {
         let message = status.get("message");
         Ok(Self {
             state,
-            message: message.map(|value| Message::read_at(value, &status.path("message"))).transpose()?,
+            message: message
+                .map(|value| Message::read_at(value, &status.path("message")))
+                .transpose()?,
             timestamp: status.said("timestamp")?,
         })
     }
@@ -105,7 +111,12 @@ impl TaskStatus {
     pub fn to_value(&self, dialect: Dialect) -> Value {
         Written::default()
             .with("state", self.state.as_str(dialect))
-            .maybe("message", self.message.as_ref().map(|message| message.to_value(dialect)))
+            .maybe(
+                "message",
+                self.message
+                    .as_ref()
+                    .map(|message| message.to_value(dialect)),
+            )
             .maybe("timestamp", self.timestamp.as_deref())
             .done()
     }
@@ -132,7 +143,9 @@ impl Task {
     /// With at most so many messages of its history, the newest; `None` keeps all.
     #[must_use]
     pub fn with_history(mut self, most: Option<u64>) -> Self {
-        let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        let most = most.map_or(usize::MAX, |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        });
         let older = self.history.len().saturating_sub(most);
         self.history.drain(..older);
         self
@@ -145,7 +158,9 @@ impl Task {
 
     pub(super) fn read_at(value: &Value, place: &str) -> Result<Self, Misread> {
         let task = Members::of(value, place)?;
-        let status = task.get("status").ok_or_else(|| task.misread("status", "must be given"))?;
+        let status = task
+            .get("status")
+            .ok_or_else(|| task.misread("status", "must be given"))?;
         Ok(Self {
             id: task.required_text("id")?,
             context_id: task.said("contextId")?.unwrap_or_default(),
@@ -162,8 +177,20 @@ impl Task {
             .with("id", self.id.as_str())
             .with("contextId", self.context_id.as_str())
             .with("status", self.status.to_value(dialect))
-            .list("artifacts", self.artifacts.iter().map(|artifact| artifact.to_value(dialect)).collect())
-            .list("history", self.history.iter().map(|message| message.to_value(dialect)).collect())
+            .list(
+                "artifacts",
+                self.artifacts
+                    .iter()
+                    .map(|artifact| artifact.to_value(dialect))
+                    .collect(),
+            )
+            .list(
+                "history",
+                self.history
+                    .iter()
+                    .map(|message| message.to_value(dialect))
+                    .collect(),
+            )
             .maybe("metadata", self.metadata.clone())
             .done()
     }
@@ -187,7 +214,13 @@ impl TaskPage {
     pub fn to_value(&self) -> Value {
         // All four members are required, even when empty.
         Written::default()
-            .with("tasks", self.tasks.iter().map(|task| task.to_value(Dialect::V1_0)).collect::<Vec<_>>())
+            .with(
+                "tasks",
+                self.tasks
+                    .iter()
+                    .map(|task| task.to_value(Dialect::V1_0))
+                    .collect::<Vec<_>>(),
+            )
             .with("nextPageToken", self.next_page_token.as_str())
             .with("pageSize", self.page_size)
             .with("totalSize", self.total_size)

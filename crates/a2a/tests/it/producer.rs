@@ -16,29 +16,44 @@ fn result(members: &Value) -> ToolResult {
         "invocation_id": CALL, "outcome": "succeeded", "disposition": "inline", "is_error": false, "content": [],
         "timings": { "total_us": 1, "queued_us": 0, "execute_us": 1 },
     });
-    result.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    result
+        .as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
     serde_json::from_value(result).unwrap()
 }
 
 fn failure(outcome: &str, class: &str, message: &str, hint: Option<&str>) -> ToolResult {
-    let retry =
-        json!({ "safe": false, "change_arguments": false, "discover_first": false, "needs_approval": false });
+    let retry = json!({ "safe": false, "change_arguments": false, "discover_first": false, "needs_approval": false });
     let error = json!({ "class": class, "code": class, "message": message, "hint": hint, "recoverability": "never",
         "retry": retry });
-    result(&json!({ "outcome": outcome, "disposition": "synthetic", "is_error": true, "error": error }))
+    result(
+        &json!({ "outcome": outcome, "disposition": "synthetic", "is_error": true, "error": error }),
+    )
 }
 
 fn ended(result: &ToolResult) -> Value {
     let input = json!({ "a": 2 });
     let duration = Some(Duration::from_micros(12_999));
-    let ended = Ended { tool_call_id: "c1", tool_name: "add", input: Some(&input), result, duration };
+    let ended = Ended {
+        tool_call_id: "c1",
+        tool_name: "add",
+        input: Some(&input),
+        result,
+        duration,
+    };
     serde_json::to_value(ended.event()).unwrap()
 }
 
 #[test]
 fn a_call_says_when_it_began() {
     let at: Timestamp = "2026-11-15T19:29:16.292807Z".parse().unwrap();
-    let begun = Begun { tool_call_id: "c1", tool_name: "add", input: Some(&json!({ "a": 2 })), at };
+    let begun = Begun {
+        tool_call_id: "c1",
+        tool_name: "add",
+        input: Some(&json!({ "a": 2 })),
+        at,
+    };
     assert_eq!(
         serde_json::to_value(begun.event()).unwrap(),
         json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "add", "input": { "a": 2 },
@@ -59,7 +74,11 @@ fn nobody_knows_how_long_a_call_took_whose_host_went_away() {
     assert_eq!(took(&coded("canceled", "canceled", "restart")), None);
     let known = Some(Duration::from_micros(1));
     assert_eq!(took(&coded("canceled", "canceled", "canceled")), known);
-    assert_eq!(took(&coded("failed", "execution_failed", "restart")), known, "a tool's own code");
+    assert_eq!(
+        took(&coded("failed", "execution_failed", "restart")),
+        known,
+        "a tool's own code"
+    );
     assert_eq!(took(&result(&json!({}))), known);
     let ended = Ended {
         tool_call_id: "c1",
@@ -83,7 +102,10 @@ fn a_success_is_its_value_or_its_text() {
     };
     let text = |text: &str| json!({ "type": "text", "text": text });
     check(json!({ "content": [text("a"), text("b")] }), json!("a\nb"));
-    check(json!({ "structured_content": { "sum": 5 } }), json!({ "sum": 5 }));
+    check(
+        json!({ "structured_content": { "sum": 5 } }),
+        json!({ "sum": 5 }),
+    );
     check(
         json!({ "content": [text("{ \"sum\": 5 }")], "structured_content": { "sum": 5 } }),
         json!({ "sum": 5 }),
@@ -95,7 +117,10 @@ fn a_success_is_its_value_or_its_text() {
     check(json!({ "disposition": "empty" }), json!(null));
     check(json!({}), json!(null));
     let image = json!({ "type": "image", "data": "AA==", "media_type": "image/png" });
-    check(json!({ "content": [text("a"), image] }), json!({ "text": "a", "content": [text("a"), image] }));
+    check(
+        json!({ "content": [text("a"), image] }),
+        json!({ "text": "a", "content": [text("a"), image] }),
+    );
     check(
         json!({ "outcome": "partial", "content": [text("a")] }),
         json!({ "text": "a", "remarks": ["partial: only part of the work was done"] }),
@@ -107,8 +132,10 @@ fn what_is_kept_is_named() {
     let id = "art_01a1e1788bea76abb7f38ce1209dbf75_1";
     let kept = json!({ "id": id, "name": "result", "media_type": "text/plain", "size": 9000,
         "digest": format!("sha256:{}", "0".repeat(64)), "role": "result" });
-    let preview = result(&json!({ "disposition": "preview", "content": [{ "type": "text", "text": "head" }],
-        "artifacts": [kept], "truncated": { "shown": 4, "total": 9000, "unit": "bytes", "artifact": id } }));
+    let preview = result(
+        &json!({ "disposition": "preview", "content": [{ "type": "text", "text": "head" }],
+        "artifacts": [kept], "truncated": { "shown": 4, "total": 9000, "unit": "bytes", "artifact": id } }),
+    );
     let output = &ended(&preview)["output"];
     assert_eq!(output["text"], "head");
     assert_eq!(
@@ -127,21 +154,42 @@ fn everything_else_is_an_error_that_a_person_understands() {
                 "error": { "message": message }, "durationMs": 12 })
         );
     };
-    let denied = failure("denied", "permission_denied", "`add` was denied: rule 3 of the workspace", None);
+    let denied = failure(
+        "denied",
+        "permission_denied",
+        "`add` was denied: rule 3 of the workspace",
+        None,
+    );
     check(&denied, "`add` was denied: rule 3 of the workspace");
-    let late =
-        failure("timed_out", "timeout", "the call was stopped at its deadline of 5 ms", Some("ask for less"));
-    check(&late, "the call was stopped at its deadline of 5 ms\nhint: ask for less");
+    let late = failure(
+        "timed_out",
+        "timeout",
+        "the call was stopped at its deadline of 5 ms",
+        Some("ask for less"),
+    );
+    check(
+        &late,
+        "the call was stopped at its deadline of 5 ms\nhint: ask for less",
+    );
     let said = "`push` was denied: the rule `push(in main)` (toolpost.yaml:3)";
     let same = "the rule `push(in main)` in toolpost.yaml:3 decides this";
-    check(&failure("denied", "permission_denied", said, Some(same)), said);
+    check(
+        &failure("denied", "permission_denied", said, Some(same)),
+        said,
+    );
     let other = "the rule `push` in other.yaml:3 decides this";
-    check(&failure("denied", "permission_denied", said, Some(other)), &format!("{said}\nhint: {other}"));
+    check(
+        &failure("denied", "permission_denied", said, Some(other)),
+        &format!("{said}\nhint: {other}"),
+    );
     check(
         &failure("unknown", "outcome_unknown", "", None),
         "nobody knows how the call ended; it may or may not have taken effect",
     );
-    check(&result(&json!({ "outcome": "canceled", "is_error": true })), "the call was canceled");
+    check(
+        &result(&json!({ "outcome": "canceled", "is_error": true })),
+        "the call was canceled",
+    );
     let mut printed = failure("failed", "execution_failed", "exit code 3", None);
     printed.content = vec![toolpost_model::Content::text("no such file")];
     check(&printed, "exit code 3\nno such file");
@@ -152,10 +200,20 @@ fn everything_else_is_an_error_that_a_person_understands() {
 #[test]
 fn what_is_too_large_leaves_a_record() {
     let large = "é".repeat(LARGEST_EVENT);
-    let output = ended(&result(&json!({ "content": [{ "type": "text", "text": large }] })))["output"].clone();
-    assert_eq!((&output["truncated"], &output["bytes"]), (&json!(true), &json!(2 * LARGEST_EVENT + 2)));
+    let output = ended(&result(
+        &json!({ "content": [{ "type": "text", "text": large }] }),
+    ))["output"]
+        .clone();
+    assert_eq!(
+        (&output["truncated"], &output["bytes"]),
+        (&json!(true), &json!(2 * LARGEST_EVENT + 2))
+    );
     let preview = output["preview"].as_str().unwrap();
-    assert!(preview.starts_with("\"éé") && preview.len() > 2_000, "{} bytes", preview.len());
+    assert!(
+        preview.starts_with("\"éé") && preview.len() > 2_000,
+        "{} bytes",
+        preview.len()
+    );
     assert_eq!(output.get("artifact"), None);
 
     let id = "art_01a1e1788bea76abb7f38ce1209dbf75_2";
@@ -164,9 +222,16 @@ fn what_is_too_large_leaves_a_record() {
     assert_eq!(ended(&kept)["output"]["artifact"], id);
 
     let input = json!({ "text": large });
-    let begun =
-        Begun { tool_call_id: "c1", tool_name: "add", input: Some(&input), at: Timestamp::UNIX_EPOCH };
-    assert_eq!(serde_json::to_value(begun.event()).unwrap()["input"]["truncated"], true);
+    let begun = Begun {
+        tool_call_id: "c1",
+        tool_name: "add",
+        input: Some(&input),
+        at: Timestamp::UNIX_EPOCH,
+    };
+    assert_eq!(
+        serde_json::to_value(begun.event()).unwrap()["input"]["truncated"],
+        true
+    );
     // Large arguments are not told twice.
     let ended = Ended {
         tool_call_id: "c1",
@@ -175,7 +240,10 @@ fn what_is_too_large_leaves_a_record() {
         result: &result(&json!({})),
         duration: Some(Duration::ZERO),
     };
-    assert_eq!(serde_json::to_value(ended.event()).unwrap().get("input"), None);
+    assert_eq!(
+        serde_json::to_value(ended.event()).unwrap().get("input"),
+        None
+    );
 }
 
 proptest! {

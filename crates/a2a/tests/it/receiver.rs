@@ -39,7 +39,9 @@ fn flying(id: &str, name: &str, args: impl Into<Value>) -> Value {
 
 /// A part with more members.
 fn with(mut part: Value, members: Value) -> Value {
-    let Value::Object(members) = members else { panic!("members are an object") };
+    let Value::Object(members) = members else {
+        panic!("members are an object")
+    };
     part.as_object_mut().unwrap().extend(members);
     part
 }

@@ -28,14 +28,19 @@ fn error() -> ToolEvent {
         tool_call_id: "c1".to_owned(),
         tool_name: "add".to_owned(),
         input: None,
-        error: ToolEventError { message: "denied".to_owned() },
+        error: ToolEventError {
+            message: "denied".to_owned(),
+        },
         duration_ms: None,
     }
 }
 
 fn check(events: &[ToolEvent], expected: &Value) {
     let mut stream = UiStream::new();
-    let chunks: Vec<UiChunk> = events.iter().flat_map(|event| stream.chunks(event)).collect();
+    let chunks: Vec<UiChunk> = events
+        .iter()
+        .flat_map(|event| stream.chunks(event))
+        .collect();
     assert_eq!(&serde_json::to_value(chunks).unwrap(), expected);
 }
 
@@ -43,10 +48,8 @@ fn check(events: &[ToolEvent], expected: &Value) {
 fn a_call_and_its_end() {
     let begins = json!({ "type": "tool-input-available", "toolCallId": "c1", "toolName": "add",
         "input": { "a": 2 }, "dynamic": true });
-    let ends =
-        json!({ "type": "tool-output-available", "toolCallId": "c1", "output": null, "dynamic": true });
-    let fails =
-        json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
+    let ends = json!({ "type": "tool-output-available", "toolCallId": "c1", "output": null, "dynamic": true });
+    let fails = json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
     check(&[call(), result(None)], &json!([begins, ends]));
     check(&[call(), error()], &json!([begins, fails]));
     check(&[result(Some(json!({ "a": 2 })))], &json!([begins, ends]));
@@ -55,19 +58,23 @@ fn a_call_and_its_end() {
 #[test]
 fn an_end_with_other_arguments_brings_them_before_it() {
     let begins = |input: Value| json!({ "type": "tool-input-available", "toolCallId": "c1", "toolName": "add", "input": input, "dynamic": true });
-    let ends =
-        json!({ "type": "tool-output-available", "toolCallId": "c1", "output": null, "dynamic": true });
+    let ends = json!({ "type": "tool-output-available", "toolCallId": "c1", "output": null, "dynamic": true });
     let (sent, executed) = (json!({ "a": 2 }), json!({ "a": 3 }));
-    check(&[call(), result(Some(sent.clone()))], &json!([begins(sent.clone()), ends]));
-    check(&[call(), result(Some(executed.clone()))], &json!([begins(sent), begins(executed), ends]));
+    check(
+        &[call(), result(Some(sent.clone()))],
+        &json!([begins(sent.clone()), ends]),
+    );
+    check(
+        &[call(), result(Some(executed.clone()))],
+        &json!([begins(sent), begins(executed), ends]),
+    );
 }
 
 #[test]
 fn an_end_alone_brings_its_call_with_it() {
     let begins = json!({ "type": "tool-input-available", "toolCallId": "c1", "toolName": "add",
         "input": {}, "dynamic": true });
-    let fails =
-        json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
+    let fails = json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
     check(&[error()], &json!([begins, fails]));
 }
 
@@ -92,8 +99,7 @@ fn approvals_are_told_in_the_words_that_a_version_knows() {
     };
     let begins = json!({ "type": "tool-input-available", "toolCallId": "c1", "toolName": "add",
         "input": { "a": 2 }, "dynamic": true });
-    let fails =
-        json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
+    let fails = json!({ "type": "tool-output-error", "toolCallId": "c1", "errorText": "denied", "dynamic": true });
     let asks = json!({ "type": "tool-approval-request", "approvalId": "q1", "toolCallId": "c1" });
     let answers = json!({ "type": "tool-approval-response", "approvalId": "q1", "approved": false, "reason": "not today" });
     let denied = json!({ "type": "tool-output-denied", "toolCallId": "c1" });
@@ -102,5 +108,8 @@ fn approvals_are_told_in_the_words_that_a_version_knows() {
     assert_eq!(told(UiVersion::V7), json!([begins, asks, answers, denied]));
     // An end alone brings its call with it here too.
     let alone = serde_json::to_value(UiStream::of_version(UiVersion::V7).denied(&error())).unwrap();
-    assert_eq!((&alone[0]["type"], &alone[1]), (&json!("tool-input-available"), &denied));
+    assert_eq!(
+        (&alone[0]["type"], &alone[1]),
+        (&json!("tool-input-available"), &denied)
+    );
 }

@@ -10,7 +10,9 @@ use crate::{ErrorCode, ErrorMessage};
 #[non_exhaustive]
 pub enum ConnectError {
     /// The address cannot be used.
-    #[error("the host's address cannot be used: {reason}\nhint: it looks like `http://127.0.0.1:8765`")]
+    #[error(
+        "the host's address cannot be used: {reason}\nhint: it looks like `http://127.0.0.1:8765`"
+    )]
     Address {
         /// What is wrong with it. The address itself may hold a password and is left out.
         reason: String,
@@ -23,7 +25,9 @@ pub enum ConnectError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Nobody answers there.
-    #[error("the host cannot be reached\nhint: see that it is running and that the address is right")]
+    #[error(
+        "the host cannot be reached\nhint: see that it is running and that the address is right"
+    )]
     Unreachable {
         /// Why not.
         #[source]
@@ -138,7 +142,10 @@ impl CallError {
         match self {
             Self::Timeout { taken, .. } => *taken,
             Self::SessionLost | Self::HostGone(_) | Self::Malformed { .. } | Self::Closed => true,
-            Self::Protocol(_) | Self::Refused { .. } | Self::Status { .. } | Self::Arguments { .. } => false,
+            Self::Protocol(_)
+            | Self::Refused { .. }
+            | Self::Status { .. }
+            | Self::Arguments { .. } => false,
         }
     }
 }
@@ -158,8 +165,20 @@ pub struct ProtocolError {
 
 impl From<ErrorMessage> for ProtocolError {
     fn from(error: ErrorMessage) -> Self {
-        let ErrorMessage { code, message, retryable, detail, req_id: _, capability_name: _ } = error;
-        Self { code, message, retryable, detail: *detail }
+        let ErrorMessage {
+            code,
+            message,
+            retryable,
+            detail,
+            req_id: _,
+            capability_name: _,
+        } = error;
+        Self {
+            code,
+            message,
+            retryable,
+            detail: *detail,
+        }
     }
 }
 

@@ -46,7 +46,14 @@ impl EventSender {
     /// Both ends, with room for so many events.
     pub(super) fn new(room: usize) -> (Self, mpsc::Receiver<Heard>) {
         let (queue, receiver) = mpsc::channel(room.max(1));
-        (Self { queue, numbering: Numbering::Unknown, lost: 0 }, receiver)
+        (
+            Self {
+                queue,
+                numbering: Numbering::Unknown,
+                lost: 0,
+            },
+            receiver,
+        )
     }
 
     /// How many were lost after the last event that found room.
@@ -59,14 +66,21 @@ impl EventSender {
             Some(hole) => hole,
             None => return Passed::On,
         };
-        match self.queue.try_send(Heard { lost_before: self.lost + newly, event }) {
+        match self.queue.try_send(Heard {
+            lost_before: self.lost + newly,
+            event,
+        }) {
             Ok(()) => self.lost = 0,
             Err(_) => {
                 newly += 1;
                 self.lost += newly;
             }
         }
-        if newly == 0 { Passed::On } else { Passed::Losing(newly) }
+        if newly == 0 {
+            Passed::On
+        } else {
+            Passed::Losing(newly)
+        }
     }
 
     /// How many numbers were skipped. `None`: this event was heard already.
@@ -113,7 +127,12 @@ mod tests {
             (2, vec![1, 2, 3, 5], vec![(0, 1), (0, 2)], 3),
             // Not a count.
             (8, vec![0, 0, 7], vec![(0, 0), (0, 0), (0, 7)], 0),
-            (8, vec![1_790_000_000_000, 1_790_000_000_000], vec![(0, 1_790_000_000_000); 2], 0),
+            (
+                8,
+                vec![1_790_000_000_000, 1_790_000_000_000],
+                vec![(0, 1_790_000_000_000); 2],
+                0,
+            ),
         ] {
             let (mut sender, mut receiver) = EventSender::new(room);
             for seq in &given {

@@ -106,14 +106,22 @@ impl ConnectOptions {
 }
 
 /// What the answer to a handshake means.
-pub(super) fn accepted(outcome: Result<Body, CallError>) -> Result<HandshakeResponse, ConnectError> {
+pub(super) fn accepted(
+    outcome: Result<Body, CallError>,
+) -> Result<HandshakeResponse, ConnectError> {
     match outcome {
         Ok(Body::HandshakeResponse(welcome)) if welcome.ok => Ok(welcome),
-        Ok(Body::HandshakeResponse(refusal)) => Err(ConnectError::Refused { reason: refusal.reason }),
-        Ok(other) => Err(ConnectError::Malformed { reason: format!("it is a `{}`", other.kind()) }),
+        Ok(Body::HandshakeResponse(refusal)) => Err(ConnectError::Refused {
+            reason: refusal.reason,
+        }),
+        Ok(other) => Err(ConnectError::Malformed {
+            reason: format!("it is a `{}`", other.kind()),
+        }),
         Err(CallError::Protocol(error)) => Err(ConnectError::Protocol(error)),
         Err(CallError::Timeout { after, .. }) => Err(ConnectError::Timeout { after }),
         Err(CallError::HostGone(gone)) => Err(ConnectError::HostGone(gone)),
-        Err(error) => Err(ConnectError::Malformed { reason: error.to_string() }),
+        Err(error) => Err(ConnectError::Malformed {
+            reason: error.to_string(),
+        }),
     }
 }

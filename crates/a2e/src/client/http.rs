@@ -35,7 +35,11 @@ pub struct HttpHost {
 impl HttpHost {
     /// The host at this address, such as `http://127.0.0.1:8765`.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), send_path: "/send".to_owned(), stream_path: "/stream".to_owned() }
+        Self {
+            url: url.into(),
+            send_path: "/send".to_owned(),
+            stream_path: "/stream".to_owned(),
+        }
     }
 
     /// Where messages go, if not to `/send`.
@@ -53,18 +57,27 @@ impl HttpHost {
     }
 
     fn routes(&self) -> Result<Routes, ConnectError> {
-        let refused = |reason: &dyn std::fmt::Display| ConnectError::Address { reason: reason.to_string() };
+        let refused = |reason: &dyn std::fmt::Display| ConnectError::Address {
+            reason: reason.to_string(),
+        };
         let base = Url::parse(&self.url).map_err(|error| refused(&error))?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(refused(&"it must begin with `http://` or `https://`"));
         }
         let at = |path: &str| {
             let mut url = base.clone();
-            let (before, after) = (base.path().trim_end_matches('/'), path.trim_start_matches('/'));
+            let (before, after) = (
+                base.path().trim_end_matches('/'),
+                path.trim_start_matches('/'),
+            );
             url.set_path(&format!("{before}/{after}"));
             url
         };
-        Ok(Routes { session: at("session"), send: at(&self.send_path), stream: at(&self.stream_path) })
+        Ok(Routes {
+            session: at("session"),
+            send: at(&self.send_path),
+            stream: at(&self.stream_path),
+        })
     }
 }
 
@@ -126,7 +139,11 @@ impl HttpWire {
         });
         let (session, stream) = wire.establish(1).await?;
         wire.state.send_replace(State::Ready(session.clone()));
-        wire.tasks.spawn(wire.stop.clone().run_until_cancelled_owned(wire.clone().run(session, stream)));
+        wire.tasks.spawn(
+            wire.stop
+                .clone()
+                .run_until_cancelled_owned(wire.clone().run(session, stream)),
+        );
         Ok(wire)
     }
 }
@@ -145,8 +162,13 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound() {
-        let pauses: Vec<_> = (0..10).map(|tries| pause(tries, LONGEST_PAUSE).as_millis()).collect();
-        assert_eq!(pauses, [0, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
+        let pauses: Vec<_> = (0..10)
+            .map(|tries| pause(tries, LONGEST_PAUSE).as_millis())
+            .collect();
+        assert_eq!(
+            pauses,
+            [0, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]
+        );
         assert_eq!(pause(u32::MAX, LONGEST_PAUSE), LONGEST_PAUSE);
     }
 
@@ -160,7 +182,13 @@ mod tests {
             assert_eq!(HttpHost::new(url).routes().unwrap().send.as_str(), send);
         }
         for url in ["", "127.0.0.1:8765", "ftp://example.org", "unix:/tmp/x"] {
-            assert!(matches!(HttpHost::new(url).routes(), Err(ConnectError::Address { .. })), "{url}");
+            assert!(
+                matches!(
+                    HttpHost::new(url).routes(),
+                    Err(ConnectError::Address { .. })
+                ),
+                "{url}"
+            );
         }
     }
 }

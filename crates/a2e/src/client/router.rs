@@ -86,7 +86,11 @@ impl Router {
     /// A place for one more request. Whoever has too many of them under way waits here.
     pub(super) async fn slot(&self) -> Result<OwnedSemaphorePermit, CallError> {
         // The semaphore is never closed.
-        self.slots.clone().acquire_owned().await.map_err(|_| CallError::Closed)
+        self.slots
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|_| CallError::Closed)
     }
 
     pub(super) fn insert(&self, id: Uuid, entry: Entry) -> Result<(), CallError> {
@@ -99,7 +103,10 @@ impl Router {
     }
 
     /// An entry for a handshake, which takes no slot: calls that hold them all may be waiting for it.
-    pub(super) fn expect_handshake(&self, id: Uuid) -> Result<oneshot::Receiver<Answer>, CallError> {
+    pub(super) fn expect_handshake(
+        &self,
+        id: Uuid,
+    ) -> Result<oneshot::Receiver<Answer>, CallError> {
         let (answer, receiver) = oneshot::channel();
         self.insert(id, Entry::for_handshake(answer))?;
         Ok(receiver)
@@ -108,7 +115,9 @@ impl Router {
     /// The host has it, in this session of the client's. Tells how things stand now.
     pub(super) fn taken(&self, id: Uuid, session: u64) -> Standing {
         let mut table = lock(&self.table);
-        let Some(entry) = table.entries.get_mut(&id) else { return Standing::Over };
+        let Some(entry) = table.entries.get_mut(&id) else {
+            return Standing::Over;
+        };
         entry.progress = Progress::Taken { session };
         entry.standing()
     }
@@ -116,7 +125,9 @@ impl Router {
     /// It is being sent now, if somebody still waits for it.
     pub(super) fn sending(&self, id: Uuid) -> Standing {
         let mut table = lock(&self.table);
-        let Some(entry) = table.entries.get_mut(&id) else { return Standing::Over };
+        let Some(entry) = table.entries.get_mut(&id) else {
+            return Standing::Over;
+        };
         if entry.progress == Progress::OnItsWay && entry.abandoned.is_none() {
             entry.progress = Progress::MayHaveArrived;
         }
@@ -133,13 +144,19 @@ impl Router {
     }
 
     pub(super) fn standing(&self, id: Uuid) -> Standing {
-        lock(&self.table).entries.get(&id).map_or(Standing::Over, Entry::standing)
+        lock(&self.table)
+            .entries
+            .get(&id)
+            .map_or(Standing::Over, Entry::standing)
     }
 
     /// The requests that the host took in this session and has not answered.
     pub(super) fn taken_in(&self, session: u64) -> Vec<(Uuid, bytes::Bytes)> {
         let table = lock(&self.table);
-        let taken = table.entries.iter().filter(|(_, entry)| entry.progress == Progress::Taken { session });
+        let taken = table
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.progress == Progress::Taken { session });
         taken.map(|(id, entry)| (*id, entry.text.clone())).collect()
     }
 
@@ -189,10 +206,15 @@ impl Router {
 
     /// Ends what the host had taken in a session that it no longer knows.
     pub(super) fn session_lost(&self, session: u64) {
-        let of_session = |_: &Uuid, entry: &mut Entry| entry.progress == Progress::Taken { session };
-        let lost: Vec<Entry> =
-            lock(&self.table).entries.extract_if(of_session).map(|(_, entry)| entry).collect();
-        lost.into_iter().for_each(|entry| entry.settle(Err(CallError::SessionLost)));
+        let of_session =
+            |_: &Uuid, entry: &mut Entry| entry.progress == Progress::Taken { session };
+        let lost: Vec<Entry> = lock(&self.table)
+            .entries
+            .extract_if(of_session)
+            .map(|(_, entry)| entry)
+            .collect();
+        lost.into_iter()
+            .for_each(|entry| entry.settle(Err(CallError::SessionLost)));
         self.emptied.notify_waiters();
     }
 
@@ -214,7 +236,9 @@ impl Router {
         table.over.get_or_insert_with(|| reason.clone());
         let entries = std::mem::take(&mut table.entries);
         drop(table);
-        entries.into_values().for_each(|entry| entry.settle(Err(reason.clone())));
+        entries
+            .into_values()
+            .for_each(|entry| entry.settle(Err(reason.clone())));
         self.emptied.notify_waiters();
     }
 
@@ -286,7 +310,9 @@ impl Router {
             None | Some("") => return self.push(message),
             Some(id) => Uuid::try_parse(id),
         };
-        let Ok(id) = id else { return add(&self.counts.unexpected, 1) };
+        let Ok(id) = id else {
+            return add(&self.counts.unexpected, 1);
+        };
         match message.body {
             Body::ToolEvent(event) | Body::InvokeEvent(event) => self.event(id, event),
             Body::Other(other) if other.kind.ends_with("/event") => add(&self.counts.unexpected, 1),
@@ -297,7 +323,11 @@ impl Router {
 
     fn event(&self, id: Uuid, event: InvokeEvent) {
         let mut table = lock(&self.table);
-        let Some(events) = table.entries.get_mut(&id).and_then(|entry| entry.events.as_mut()) else {
+        let Some(events) = table
+            .entries
+            .get_mut(&id)
+            .and_then(|entry| entry.events.as_mut())
+        else {
             drop(table);
             return add(&self.counts.unexpected, 1);
         };

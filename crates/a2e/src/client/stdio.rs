@@ -1,7 +1,10 @@
 //! A host as a child process: one message a line on its stdin and stdout.
 //!
 //! A child that ends is not started again. A new one would be another session, without the calls of this one.
-#![expect(clippy::disallowed_methods, reason = "the one module of this crate that starts processes")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one module of this crate that starts processes"
+)]
 
 mod child;
 mod lines;
@@ -62,7 +65,13 @@ impl StdioCommand {
     /// A program, found as the system finds programs. It gets this process's environment; its stderr goes
     /// nowhere unless [`stderr`](Self::stderr) says otherwise.
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), args: Vec::new(), env: Vec::new(), cwd: None, stderr: Stderr::Null }
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            stderr: Stderr::Null,
+        }
     }
 
     /// Adds arguments.
@@ -108,9 +117,20 @@ impl StdioWire {
         line_limit: usize,
         router: Arc<Router>,
     ) -> Result<Self, ConnectError> {
-        let StdioCommand { program, args, env, cwd, stderr } = command;
+        let StdioCommand {
+            program,
+            args,
+            env,
+            cwd,
+            stderr,
+        } = command;
         let mut prepared = Command::new(&program);
-        prepared.args(args).envs(env).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        prepared
+            .args(args)
+            .envs(env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
         prepared.stderr(match &stderr {
             Stderr::Inherit => Stdio::inherit(),
             Stderr::Null => Stdio::null(),
@@ -119,7 +139,10 @@ impl StdioWire {
         if let Some(folder) = cwd {
             prepared.current_dir(folder);
         }
-        let failed = |source| ConnectError::Spawn { program: program.to_string_lossy().into_owned(), source };
+        let failed = |source| ConnectError::Spawn {
+            program: program.to_string_lossy().into_owned(),
+            source,
+        };
         let mut child = prepared.spawn().map_err(failed)?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (lines, queue) = mpsc::channel(QUEUE);

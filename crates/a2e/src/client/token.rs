@@ -27,6 +27,10 @@ impl From<&str> for AuthToken {
 
 impl fmt::Debug for AuthToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "AuthToken(none)" } else { "AuthToken(hidden)" })
+        f.write_str(if self.0.is_empty() {
+            "AuthToken(none)"
+        } else {
+            "AuthToken(hidden)"
+        })
     }
 }

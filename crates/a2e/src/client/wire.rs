@@ -137,7 +137,9 @@ pub(super) fn encode(message: &Message) -> Result<Bytes, CallError> {
     line.pop();
     // The host would refuse it without being able to say whose it was.
     if codec::is_too_deep(&line) {
-        return Err(CallError::Arguments { reason: "they are nested too deeply" });
+        return Err(CallError::Arguments {
+            reason: "they are nested too deeply",
+        });
     }
     Ok(line.into())
 }
@@ -151,7 +153,10 @@ pub(super) struct LinkWire {
 
 impl LinkWire {
     pub(super) fn start(link: Link, router: Arc<Router>) -> Self {
-        let Link { sender, mut receiver } = link;
+        let Link {
+            sender,
+            mut receiver,
+        } = link;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let read = async move {
             while let Some(message) = receiver.recv().await {
@@ -160,6 +165,10 @@ impl LinkWire {
             router.end(&CallError::HostGone(Gone::Ended));
         };
         tasks.spawn(stop.clone().run_until_cancelled_owned(read));
-        Self { sender, stop, tasks }
+        Self {
+            sender,
+            stop,
+            tasks,
+        }
     }
 }

@@ -20,7 +20,10 @@ const TOKEN: usize = 8;
 
 impl Ascii {
     pub(super) fn on_one_line() -> Self {
-        Self { limit: usize::MAX, length: 0 }
+        Self {
+            limit: usize::MAX,
+            length: 0,
+        }
     }
 
     pub(super) fn broken_after(limit: usize) -> Self {
@@ -59,14 +62,22 @@ impl Ascii {
 }
 
 impl Formatter for Ascii {
-    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+    fn begin_array_value<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         if !first {
             writer.write_all(b",")?;
         }
         self.between_tokens(writer)
     }
 
-    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+    fn begin_object_key<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         if !first {
             writer.write_all(b",")?;
         }
@@ -78,13 +89,21 @@ impl Formatter for Ascii {
         self.between_tokens(writer)
     }
 
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         self.escape(writer, fragment)
     }
 
     /// JSON that was text already. Outside of strings it is ASCII anyway, and may be spread over several lines;
     /// inside of them a line break is written in another way.
-    fn write_raw_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_raw_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         for (number, line) in fragment.split(['\n', '\r']).enumerate() {
             if number > 0 {
                 writer.write_all(b" ")?;

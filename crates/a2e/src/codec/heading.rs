@@ -38,15 +38,26 @@ mod tests {
     fn answers_are_told_from_requests_and_events() {
         for (message, expected) in [
             (r#"{"type":"ping","id":"1"}"#, Some(("ping", "1", false))),
-            (r#"{"type":"pong","req_id":"1","uptime_seconds":2.5}"#, Some(("pong", "", true))),
-            (r#"{"type":"tool/event","req_id":"1","data":{"type":"x"}}"#, Some(("tool/event", "", false))),
-            (r#"{"type":"error","req_id":"","code":"parse_error"}"#, Some(("error", "", false))),
+            (
+                r#"{"type":"pong","req_id":"1","uptime_seconds":2.5}"#,
+                Some(("pong", "", true)),
+            ),
+            (
+                r#"{"type":"tool/event","req_id":"1","data":{"type":"x"}}"#,
+                Some(("tool/event", "", false)),
+            ),
+            (
+                r#"{"type":"error","req_id":"","code":"parse_error"}"#,
+                Some(("error", "", false)),
+            ),
             (r#"{"id":"1"}"#, None),
             (r#"{"type":"ping","id":1}"#, None),
             ("GET /approvals HTTP/1.1", None),
         ] {
             let read = Heading::read(message.as_bytes());
-            let read = read.as_ref().map(|heading| (&*heading.kind, &*heading.id, heading.is_answer()));
+            let read = read
+                .as_ref()
+                .map(|heading| (&*heading.kind, &*heading.id, heading.is_answer()));
             assert_eq!(read, expected, "{message}");
         }
     }

@@ -18,7 +18,11 @@ pub struct ToolParameter {
     /// What it is for.
     pub description: String,
     /// Whether it must be there.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub required: bool,
     /// The values it may have; empty where any will do. On the wire all of them are text.
     #[serde(
@@ -57,7 +61,10 @@ fn by_name<S: Serializer>(members: &[ToolParameter], serializer: S) -> Result<S:
 fn of_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ToolParameter>, D::Error> {
     // Through a map that keeps the author's order.
     let members = Option::<Map<String, Value>>::deserialize(deserializer)?.unwrap_or_default();
-    members.into_values().map(|member| serde_json::from_value(member).map_err(D::Error::custom)).collect()
+    members
+        .into_values()
+        .map(|member| serde_json::from_value(member).map_err(D::Error::custom))
+        .collect()
 }
 
 /// Objects in objects are followed so far; a schema may refer to itself.
@@ -81,13 +88,18 @@ impl<'a> Reader<'a> {
         let mut schema = schema;
         for _ in 0..MAX_STEPS {
             let next = match schema.get("$ref").and_then(Value::as_str) {
-                Some(place) => place.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)),
+                Some(place) => place
+                    .strip_prefix('#')
+                    .and_then(|pointer| self.root.pointer(pointer)),
                 None if schema.get("type").is_some() || schema.get("properties").is_some() => None,
                 None => ["anyOf", "oneOf", "allOf"]
                     .iter()
                     .find_map(|word| schema.get(*word))
                     .and_then(Value::as_array)
-                    .and_then(|list| list.iter().find(|one| one.get("type") != Some(&Value::from("null")))),
+                    .and_then(|list| {
+                        list.iter()
+                            .find(|one| one.get("type") != Some(&Value::from("null")))
+                    }),
             };
             match next {
                 Some(next) => schema = next,
@@ -114,7 +126,11 @@ impl<'a> Reader<'a> {
         let plain = self.plain(schema);
         let kind = kind_of(plain);
         let is_followed = kind == "object" && depth < MAX_DEPTH;
-        let properties = if is_followed { self.members(plain, depth + 1).collect() } else { Vec::new() };
+        let properties = if is_followed {
+            self.members(plain, depth + 1).collect()
+        } else {
+            Vec::new()
+        };
         ToolParameter {
             name: name.to_owned(),
             kind: kind.to_owned(),
@@ -127,15 +143,23 @@ impl<'a> Reader<'a> {
 
     /// The description, and what the parameter has no other place for.
     fn describe(&self, schema: &Value, plain: &'a Value, kind: &str) -> String {
-        let own = |schema: &Value| schema.get("description").and_then(Value::as_str).map(str::to_owned);
+        let own = |schema: &Value| {
+            schema
+                .get("description")
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
         let mut text = own(schema).or_else(|| own(plain)).unwrap_or_default();
         let mut notes = Vec::new();
         if let (true, Some(items)) = (kind == "array", plain.get("items")) {
             notes.push(format!("list of {}", kind_of(self.plain(items))));
         }
-        for (key, word) in
-            [("format", "format"), ("minimum", "at least"), ("maximum", "at most"), ("default", "default")]
-        {
+        for (key, word) in [
+            ("format", "format"),
+            ("minimum", "at least"),
+            ("maximum", "at most"),
+            ("default", "default"),
+        ] {
             // The formats of numbers are names of machine types, which no caller cares for.
             if key == "format" && kind != "string" {
                 continue;
@@ -158,12 +182,17 @@ impl<'a> Reader<'a> {
 fn kind_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(kind)) => kind,
-        Some(Value::Array(kinds)) => {
-            kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("string")
-        }
+        Some(Value::Array(kinds)) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null")
+            .unwrap_or("string"),
         _ if schema.get("properties").is_some() => "object",
         _ if schema.get("items").is_some() => "array",
-        _ => match schema.get("const").or_else(|| schema.get("enum").and_then(|list| list.get(0))) {
+        _ => match schema
+            .get("const")
+            .or_else(|| schema.get("enum").and_then(|list| list.get(0)))
+        {
             Some(Value::Bool(_)) => "boolean",
             Some(Value::Number(_)) => "number",
             _ => "string",
@@ -177,15 +206,23 @@ fn choices(schema: &Value) -> Vec<Value> {
         (_, Some(only)) => std::slice::from_ref(only),
         _ => &[],
     };
-    given.iter().filter(|value| !value.is_null()).cloned().collect()
+    given
+        .iter()
+        .filter(|value| !value.is_null())
+        .cloned()
+        .collect()
 }
 
 /// Whether the parameters of a schema tell all of it.
 pub(super) fn tells_all_of(schema: &Value) -> bool {
-    let Some(object) = schema.as_object() else { return false };
+    let Some(object) = schema.as_object() else {
+        return false;
+    };
     let of_objects = |(key, value): (&String, &Value)| match key.as_str() {
         "type" => value == "object",
-        "properties" => value.as_object().is_some_and(|members| members.values().all(is_told)),
+        "properties" => value
+            .as_object()
+            .is_some_and(|members| members.values().all(is_told)),
         "required" => true,
         _ => false,
     };
@@ -193,16 +230,20 @@ pub(super) fn tells_all_of(schema: &Value) -> bool {
 }
 
 fn is_told(schema: &Value) -> bool {
-    let Some(object) = schema.as_object() else { return false };
+    let Some(object) = schema.as_object() else {
+        return false;
+    };
     let is_object = object.get("type").is_some_and(|kind| kind == "object");
     object.get("type").is_some_and(Value::is_string)
         && object.iter().all(|(key, value)| match key.as_str() {
             "type" => true,
             "description" => value.is_string(),
-            "enum" => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
-            "properties" if is_object => {
-                value.as_object().is_some_and(|members| !members.is_empty() && members.values().all(is_told))
-            }
+            "enum" => value
+                .as_array()
+                .is_some_and(|list| list.iter().all(Value::is_string)),
+            "properties" if is_object => value
+                .as_object()
+                .is_some_and(|members| !members.is_empty() && members.values().all(is_told)),
             "required" => is_object,
             _ => false,
         })

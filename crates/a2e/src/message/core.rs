@@ -31,7 +31,13 @@ pub struct HandshakeRequest {
 /// The token is left out, so that a message can be printed.
 impl fmt::Debug for HandshakeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { agent_id, agent_caps, auth_token: _, surface, extensions } = self;
+        let Self {
+            agent_id,
+            agent_caps,
+            auth_token: _,
+            surface,
+            extensions,
+        } = self;
         f.debug_struct("HandshakeRequest")
             .field("agent_id", agent_id)
             .field("agent_caps", agent_caps)
@@ -112,11 +118,15 @@ impl RefusalReason {
     /// The text on the wire. It begins with one word for each kind of refusal.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::TokenMissing => "auth_failed: send the host's token as `auth_token` in `handshake/req`",
+            Self::TokenMissing => {
+                "auth_failed: send the host's token as `auth_token` in `handshake/req`"
+            }
             Self::AuthFailed => "auth_failed",
             Self::VersionMismatch => "version_mismatch",
             Self::ServerError => "server_error",
-            Self::SurfaceTooLarge => "server_error: `surface` in `handshake/req` is larger than 64 KiB",
+            Self::SurfaceTooLarge => {
+                "server_error: `surface` in `handshake/req` is larger than 64 KiB"
+            }
         }
     }
 }
@@ -198,7 +208,9 @@ impl CapabilityName {
             other => other,
         };
         let known = Self::ALL.iter().find(|name| name.as_str() == word);
-        known.cloned().unwrap_or_else(|| Self::Other(word.to_owned()))
+        known
+            .cloned()
+            .unwrap_or_else(|| Self::Other(word.to_owned()))
     }
 }
 
@@ -235,7 +247,9 @@ pub struct Shutdown {
 
 impl Default for Shutdown {
     fn default() -> Self {
-        Self { timeout: ten_seconds() }
+        Self {
+            timeout: ten_seconds(),
+        }
     }
 }
 
@@ -258,7 +272,11 @@ pub struct ErrorMessage {
     #[serde(default, skip_serializing_if = "no_detail")]
     pub detail: Box<Map<String, Value>>,
     /// Whether sending it again may help.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub retryable: bool,
     /// The capability that could not.
     #[serde(default, skip_serializing_if = "String::is_empty")]

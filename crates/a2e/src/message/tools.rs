@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, value::RawValue};
 use toolpost_model::{
-    AppliedSandbox, ArtifactRef, BatchPlace, Disposition, ErrorClass, InvocationId, ModelInput, Outcome,
-    Redactions, ResultPersistence, RetryGuidance,
+    AppliedSandbox, ArtifactRef, BatchPlace, Disposition, ErrorClass, InvocationId, ModelInput,
+    Outcome, Redactions, ResultPersistence, RetryGuidance,
 };
 
 use super::InvokeEvent;
@@ -28,10 +28,18 @@ pub struct ToolListRequest {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
     /// Deferred tools too.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub include_deferred: bool,
     /// At most so many; 0 for all. An extension.
-    #[serde(default, deserialize_with = "lax::count", skip_serializing_if = "lax::is_zero")]
+    #[serde(
+        default,
+        deserialize_with = "lax::count",
+        skip_serializing_if = "lax::is_zero"
+    )]
     pub limit: u64,
 }
 
@@ -59,10 +67,18 @@ pub struct ToolCallRequest {
     #[serde(deserialize_with = "arguments", serialize_with = "write_arguments")]
     pub arguments: ModelInput,
     /// The agent's word for what belongs together.
-    #[serde(default, deserialize_with = "lax::name", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "lax::name",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub correlation_id: String,
     /// Whether events are wanted.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub streaming: bool,
     /// How long the agent waits.
     #[serde(
@@ -72,19 +88,35 @@ pub struct ToolCallRequest {
     )]
     pub timeout: Duration,
     /// Whether the answer shall hold the events. An extension.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub collect_events: bool,
     /// Its place among the calls of one turn. An extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchPlace>,
     /// Whether to be answered at once and to let the call go on. An extension.
-    #[serde(default, deserialize_with = "lax::flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub background: bool,
     /// The span that the call is part of, as in W3C Trace Context. An extension.
-    #[serde(default, deserialize_with = "lax::name", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "lax::name",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub traceparent: String,
     /// What vendors add to it. An extension.
-    #[serde(default, deserialize_with = "lax::name", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "lax::name",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub tracestate: String,
 }
 
@@ -123,7 +155,10 @@ fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelInput, D
     Ok(ModelInput::Text(Arc::from(raw.get())))
 }
 
-fn write_arguments<S: Serializer>(arguments: &ModelInput, serializer: S) -> Result<S::Ok, S::Error> {
+fn write_arguments<S: Serializer>(
+    arguments: &ModelInput,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match arguments {
         ModelInput::Value(value) => value.serialize(serializer),
         ModelInput::Text(text) => {
@@ -164,7 +199,11 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
     /// Whether something was cut.
-    #[serde(default, deserialize_with = "lax::maybe_flag", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        deserialize_with = "lax::maybe_flag",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub truncated: bool,
     /// Exit code of a process, where one ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,7 +215,11 @@ pub struct ToolResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     /// What happened on the way, where it was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "crate::codec::whole_events")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "crate::codec::whole_events"
+    )]
     pub events: Vec<ToolEvent>,
     /// The call in the host's record.
     #[serde(default, skip_serializing_if = "Option::is_none")]

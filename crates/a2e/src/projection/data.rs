@@ -46,22 +46,47 @@ impl<'a> Data<'a> {
             },
             None => (None, false),
         };
-        (Some(Self::Parts { text, structured, content: (!only_text).then_some(&result.content) }), cut)
+        (
+            Some(Self::Parts {
+                text,
+                structured,
+                content: (!only_text).then_some(&result.content),
+            }),
+            cut,
+        )
     }
 
     /// The data of a plugin's tool, as the plugin gave it.
     pub(super) fn of_plugin(result: &'a HostResult, most: usize) -> (Option<Self>, bool) {
         if own_code(result).is_some() {
-            let details = result.error.as_ref().and_then(|error| error.details.as_ref());
-            return (details.and_then(|details| details.get("output")).map(Self::Value), false);
+            let details = result
+                .error
+                .as_ref()
+                .and_then(|error| error.details.as_ref());
+            return (
+                details
+                    .and_then(|details| details.get("output"))
+                    .map(Self::Value),
+                false,
+            );
         }
         match Self::of(result, most) {
-            (Some(Self::Parts { text: _, structured: Some(value), content: None }), _) => {
-                (Some(Self::Value(value)), false)
-            }
-            (Some(Self::Parts { text: Some(text), structured: None, content: None }), cut) => {
-                (Some(Self::Text(text)), cut)
-            }
+            (
+                Some(Self::Parts {
+                    text: _,
+                    structured: Some(value),
+                    content: None,
+                }),
+                _,
+            ) => (Some(Self::Value(value)), false),
+            (
+                Some(Self::Parts {
+                    text: Some(text),
+                    structured: None,
+                    content: None,
+                }),
+                cut,
+            ) => (Some(Self::Text(text)), cut),
             other => other,
         }
     }
@@ -102,7 +127,11 @@ impl Data<'_> {
         match self {
             Self::Value(value) => (*value).clone(),
             Self::Text(text) => Value::from(text.as_ref()),
-            Self::Parts { text, structured, content } => {
+            Self::Parts {
+                text,
+                structured,
+                content,
+            } => {
                 let mut parts = Map::new();
                 let mut put = |name: &str, value: Option<Value>| {
                     if let Some(value) = value {

@@ -27,7 +27,11 @@ pub enum CallEvent {
 
 impl Call {
     pub(super) fn new(ticket: Ticket) -> Self {
-        Self { ticket, next: None, answer: None }
+        Self {
+            ticket,
+            next: None,
+            answer: None,
+        }
     }
 
     /// The id of the request, 32 hex digits.
@@ -44,7 +48,10 @@ impl Call {
         }
         self.ticket.events.as_ref()?;
         match self.ticket.event().await {
-            Some(Heard { lost_before: 0, event }) => Some(CallEvent::Event(event)),
+            Some(Heard {
+                lost_before: 0,
+                event,
+            }) => Some(CallEvent::Event(event)),
             Some(Heard { lost_before, event }) => {
                 self.next = Some(event);
                 Some(CallEvent::Lost(lost_before))
@@ -53,7 +60,10 @@ impl Call {
                 if self.answer.is_none() {
                     self.answer = Some(self.ticket.answer().await);
                 }
-                let lost = self.answer.as_mut().map_or(0, |answer| std::mem::take(&mut answer.lost));
+                let lost = self
+                    .answer
+                    .as_mut()
+                    .map_or(0, |answer| std::mem::take(&mut answer.lost));
                 (lost > 0).then_some(CallEvent::Lost(lost))
             }
         }
@@ -89,6 +99,8 @@ impl Call {
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("id", &self.ticket.id.simple()).finish_non_exhaustive()
+        f.debug_struct("Call")
+            .field("id", &self.ticket.id.simple())
+            .finish_non_exhaustive()
     }
 }

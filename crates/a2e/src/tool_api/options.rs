@@ -30,7 +30,11 @@ impl ListOptions {
 
     /// A search among all tools, deferred ones included.
     pub fn search(query: impl Into<String>) -> Self {
-        Self { query: query.into(), include_deferred: true, ..Self::default() }
+        Self {
+            query: query.into(),
+            include_deferred: true,
+            ..Self::default()
+        }
     }
 
     pub(super) fn request(&self) -> ToolListRequest {
@@ -132,10 +136,14 @@ impl CallOptions {
 
     pub(super) fn request(self) -> Result<ToolCallRequest, CallError> {
         if !self.arguments.is_object() {
-            return Err(CallError::Arguments { reason: "they must be a JSON object" });
+            return Err(CallError::Arguments {
+                reason: "they must be a JSON object",
+            });
         }
         if self.timeout.is_zero() {
-            return Err(CallError::Arguments { reason: "the timeout must be over 0" });
+            return Err(CallError::Arguments {
+                reason: "the timeout must be over 0",
+            });
         }
         Ok(ToolCallRequest {
             correlation_id: self.correlation_id,

@@ -20,7 +20,10 @@ async fn a_stream_goes_on_where_it_broke_off() {
     drop(events);
 
     let again = peer.next("GET /stream").await;
-    assert_eq!((again.session.as_deref(), again.last_event_id.as_deref()), (Some("s1"), Some("7-1")));
+    assert_eq!(
+        (again.session.as_deref(), again.last_event_id.as_deref()),
+        (Some("s1"), Some("7-1"))
+    );
     let events = again.stream();
     // What has no answer is sent once more, under its id; the host knows it.
     assert_eq!(peer.message("tool/call/req").await, sent);
@@ -36,7 +39,9 @@ async fn a_stream_goes_on_where_it_broke_off() {
     let events = again.stream();
     let host = async {
         let ping = peer.message("ping").await;
-        events.say(&json!({ "type": "pong", "req_id": ping["id"] })).await;
+        events
+            .say(&json!({ "type": "pong", "req_id": ping["id"] }))
+            .await;
     };
     tokio::join!(host, async { api.client().ping().await.unwrap() });
     let counters = api.client().counters();
@@ -73,7 +78,10 @@ async fn a_post_is_repeated_as_it_was() {
         assert_eq!(third.body, text);
         third.answer(429, "{}");
         let fourth = peer.next("POST /send").await;
-        assert_eq!((&fourth.body, fourth.session.as_deref()), (&text, Some("s1")));
+        assert_eq!(
+            (&fourth.body, fourth.session.as_deref()),
+            (&text, Some("s1"))
+        );
         let call = fourth.message();
         fourth.confirm();
         events.result(&call, json!("at last")).await;
@@ -102,7 +110,9 @@ async fn an_answer_ends_the_repeating() {
             let message = request.message();
             request.confirm();
             if message["type"] == "ping" {
-                return events.say(&json!({ "type": "pong", "req_id": message["id"] })).await;
+                return events
+                    .say(&json!({ "type": "pong", "req_id": message["id"] }))
+                    .await;
             }
         }
     };
@@ -113,8 +123,10 @@ async fn an_answer_ends_the_repeating() {
 #[tokio::test]
 async fn a_host_that_dies_and_comes_back_has_the_answer() {
     let (mut peer, api, events) = Peer::with_api().await;
-    let (call, sent) =
-        tokio::join!(api.start(CallOptions::new("t", json!({}))), peer.message("tool/call/req"));
+    let (call, sent) = tokio::join!(
+        api.start(CallOptions::new("t", json!({}))),
+        peer.message("tool/call/req")
+    );
     let call = call.unwrap();
     // Killed: everything breaks at once, nobody listens for a while, then the same address is back.
     let address = peer.url.strip_prefix("http://").unwrap().to_owned();

@@ -35,8 +35,14 @@ async fn options_of_a_call() {
         .collect_events();
     let (call, sent) = tokio::join!(api.start(options), peer.message("tool/call/req"));
     assert_eq!(call.unwrap().id(), sent["id"]);
-    assert_eq!((&sent["timeout"], &sent["correlation_id"]), (&json!(2), &json!("c1")));
-    assert_eq!((&sent["streaming"], &sent["collect_events"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&sent["timeout"], &sent["correlation_id"]),
+        (&json!(2), &json!("c1"))
+    );
+    assert_eq!(
+        (&sent["streaming"], &sent["collect_events"]),
+        (&json!(true), &json!(true))
+    );
 }
 
 #[tokio::test]
@@ -45,17 +51,24 @@ async fn failures_of_a_tool_are_results_and_errors_of_the_protocol_are_errors() 
     let host = async {
         let call = peer.message("tool/call/req").await;
         let data = json!({ "success": false, "tool_name": "t", "duration_ms": 1, "error": "no", "error_code": "tool_denied" });
-        events.say(&json!({ "type": "tool/call/resp", "req_id": call["id"], "data": data })).await;
+        events
+            .say(&json!({ "type": "tool/call/resp", "req_id": call["id"], "data": data }))
+            .await;
         let call = peer.message("tool/call/req").await;
         events
             .say(&json!({ "type": "error", "req_id": call["id"], "code": "slow_reader", "message": "read", "retryable": true }))
             .await;
         let call = peer.message("tool/call/req").await;
-        events.say(&json!({ "type": "pong", "req_id": call["id"] })).await;
+        events
+            .say(&json!({ "type": "pong", "req_id": call["id"] }))
+            .await;
     };
     let agent = async {
         let result = api.call("t", json!({})).await.unwrap();
-        assert_eq!((result.success, result.error_code.as_deref()), (false, Some("tool_denied")));
+        assert_eq!(
+            (result.success, result.error_code.as_deref()),
+            (false, Some("tool_denied"))
+        );
         match api.call("t", json!({})).await.unwrap_err() {
             CallError::Protocol(error) => {
                 assert_eq!(
@@ -75,7 +88,12 @@ async fn failures_of_a_tool_are_results_and_errors_of_the_protocol_are_errors() 
 async fn arguments_that_cannot_be_sent() {
     let (_peer, api, _events) = Peer::with_api().await;
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
-    for arguments in [json!(null), json!([1]), json!("{}"), json!({ "deep": deep })] {
+    for arguments in [
+        json!(null),
+        json!([1]),
+        json!("{}"),
+        json!({ "deep": deep }),
+    ] {
         let error = api.call("t", arguments).await.unwrap_err();
         assert!(matches!(error, CallError::Arguments { .. }), "{error:?}");
         assert!(!error.outcome_is_unknown());
@@ -88,7 +106,12 @@ async fn answers_find_their_calls_in_any_order() {
     let calls = async {
         let numbers = (0..40).map(|number| {
             let api = api.clone();
-            tokio::spawn(async move { (number, api.call("t", json!({ "n": number })).await.unwrap().data) })
+            tokio::spawn(async move {
+                (
+                    number,
+                    api.call("t", json!({ "n": number })).await.unwrap().data,
+                )
+            })
         });
         for call in numbers.collect::<Vec<_>>() {
             let (number, data) = call.await.unwrap();
@@ -145,7 +168,9 @@ async fn pings() {
     let (mut peer, api, events) = Peer::with_api().await;
     let host = async {
         let ping = peer.message("ping").await;
-        events.say(&json!({ "type": "pong", "req_id": ping["id"], "uptime_seconds": 3 })).await;
+        events
+            .say(&json!({ "type": "pong", "req_id": ping["id"], "uptime_seconds": 3 }))
+            .await;
     };
     let (pong, ()) = tokio::join!(api.client().ping(), host);
     assert!((pong.unwrap().uptime_seconds - 3.0).abs() < f64::EPSILON);
@@ -157,9 +182,21 @@ async fn time_runs_out() {
     let client = api.client().clone();
     let wait = Duration::from_millis(100);
     let (answer, _) = tokio::join!(client.request(Body::ping(), wait), peer.message("ping"));
-    assert_eq!(answer.unwrap_err(), CallError::Timeout { after: wait, taken: true });
+    assert_eq!(
+        answer.unwrap_err(),
+        CallError::Timeout {
+            after: wait,
+            taken: true
+        }
+    );
     peer.vanish().await;
     let error = client.request(Body::ping(), wait).await.unwrap_err();
-    assert_eq!(error, CallError::Timeout { after: wait, taken: false });
+    assert_eq!(
+        error,
+        CallError::Timeout {
+            after: wait,
+            taken: false
+        }
+    );
     assert!(!error.outcome_is_unknown());
 }

@@ -22,19 +22,31 @@ fn objections(definition: &Value) -> Vec<String> {
             found.push(format!("{place}: {}", definition[place]));
         }
     };
-    for (place, required) in [("name", true), ("description", true), ("version", false), ("toolkit", false)] {
+    for (place, required) in [
+        ("name", true),
+        ("description", true),
+        ("version", false),
+        ("toolkit", false),
+    ] {
         let value = &definition[place];
-        expect(place, value.is_string() || (!required && definition.get(place).is_none()));
+        expect(
+            place,
+            value.is_string() || (!required && definition.get(place).is_none()),
+        );
     }
     for place in ["streaming", "idempotent", "defer_loading"] {
         expect(place, definition.get(place).is_none_or(Value::is_boolean));
     }
-    expect("tags", definition.get("tags").is_none_or(is_list_of_strings));
+    expect(
+        "tags",
+        definition.get("tags").is_none_or(is_list_of_strings),
+    );
     for place in ["input_parameters", "output_parameters"] {
         match definition.get(place) {
             None => {}
             Some(Value::Array(list)) => {
-                list.iter().for_each(|one| found.extend(objections_to_parameter(one)));
+                list.iter()
+                    .for_each(|one| found.extend(objections_to_parameter(one)));
             }
             Some(other) => found.push(format!("{place}: {other}")),
         }
@@ -49,16 +61,24 @@ fn objections_to_parameter(parameter: &Value) -> Vec<String> {
             found.push(format!("{place} of {parameter}"));
         }
     }
-    if parameter.get("required").is_some_and(|required| !required.is_boolean()) {
+    if parameter
+        .get("required")
+        .is_some_and(|required| !required.is_boolean())
+    {
         found.push(format!("required of {parameter}"));
     }
-    if parameter.get("enum").is_some_and(|choices| !is_list_of_strings(choices)) {
+    if parameter
+        .get("enum")
+        .is_some_and(|choices| !is_list_of_strings(choices))
+    {
         found.push(format!("enum of {parameter}"));
     }
     match parameter.get("properties") {
         None => {}
         Some(Value::Object(members)) => {
-            members.values().for_each(|member| found.extend(objections_to_parameter(member)));
+            members
+                .values()
+                .for_each(|member| found.extend(objections_to_parameter(member)));
         }
         Some(_) => found.push(format!("properties of {parameter}")),
     }
@@ -66,13 +86,16 @@ fn objections_to_parameter(parameter: &Value) -> Vec<String> {
 }
 
 fn is_list_of_strings(value: &Value) -> bool {
-    value.as_array().is_some_and(|list| list.iter().all(Value::is_string))
+    value
+        .as_array()
+        .is_some_and(|list| list.iter().all(Value::is_string))
 }
 
 /// The parameters of a schema with these properties, checked for acceptance.
 #[track_caller]
 fn parameters(properties: &Value) -> Value {
-    let definition = define(json!({ "type": "object", "properties": properties, "required": ["a"] }));
+    let definition =
+        define(json!({ "type": "object", "properties": properties, "required": ["a"] }));
     let wire = serde_json::to_value(&definition).unwrap();
     assert_eq!(objections(&wire), [] as [String; 0], "{wire}");
     let back: ToolDefinition = serde_json::from_value(wire.clone()).unwrap();
@@ -90,7 +113,10 @@ fn check(schema: &Value, mut expected: Value) {
 
 #[test]
 fn parameters_of_schemas() {
-    check(&json!({ "type": "string" }), json!({ "type": "string", "description": "" }));
+    check(
+        &json!({ "type": "string" }),
+        json!({ "type": "string", "description": "" }),
+    );
     check(
         &json!({ "type": ["null", "integer"], "description": "how many", "default": 3, "minimum": 0 }),
         json!({ "type": "integer", "description": "how many (at least 0, default 3)" }),
@@ -109,7 +135,10 @@ fn parameters_of_schemas() {
     );
     check(&json!(true), json!({ "type": "string", "description": "" }));
     check(&json!({}), json!({ "type": "string", "description": "" }));
-    check(&json!({ "description": 3 }), json!({ "type": "string", "description": "" }));
+    check(
+        &json!({ "description": 3 }),
+        json!({ "type": "string", "description": "" }),
+    );
 }
 
 #[test]
@@ -143,13 +172,24 @@ fn references_are_followed_and_cycles_end() {
     let definition = define(tree.clone());
     let wire = serde_json::to_value(&definition).unwrap();
     assert_eq!(objections(&wire), [] as [String; 0]);
-    let kind =
-        |name: &str| definition.input_parameters.iter().find(|one| one.name == name).unwrap().kind.clone();
+    let kind = |name: &str| {
+        definition
+            .input_parameters
+            .iter()
+            .find(|one| one.name == name)
+            .unwrap()
+            .kind
+            .clone()
+    };
     assert_eq!((&*kind("tree"), &*kind("size")), ("object", "integer"));
     assert_eq!((&*kind("loop"), &*kind("elsewhere")), ("string", "string"));
     // The parameters cannot tell it all, so the schema comes along, and is what the client gets.
     assert_eq!(*definition.schema(), tree);
-    assert!(wire.to_string().len() < 200_000, "{}", wire.to_string().len());
+    assert!(
+        wire.to_string().len() < 200_000,
+        "{}",
+        wire.to_string().len()
+    );
 }
 
 #[test]
@@ -211,9 +251,11 @@ fn schema() -> impl Strategy<Value = Value> {
     });
     leaf.prop_recursive(4, 30, 4, |inner| {
         prop_oneof![
-            proptest::collection::btree_map("[a-c]", inner.clone(), 0..4)
-                .prop_map(|members| json!({ "type": "object", "properties": members, "required": ["a", 3] })),
-            proptest::collection::vec(inner.clone(), 0..3).prop_map(|list| json!({ "anyOf": list })),
+            proptest::collection::btree_map("[a-c]", inner.clone(), 0..4).prop_map(
+                |members| json!({ "type": "object", "properties": members, "required": ["a", 3] })
+            ),
+            proptest::collection::vec(inner.clone(), 0..3)
+                .prop_map(|list| json!({ "anyOf": list })),
             inner.prop_map(|items| json!({ "type": "array", "items": items })),
         ]
     })

@@ -27,8 +27,13 @@ async fn events_come_before_the_answer() {
     let (call, sent) = tokio::join!(api.start(streaming()), peer.message("tool/call/req"));
     let mut call = call.unwrap();
     events.event(&sent, 1).await;
-    let Some(CallEvent::Event(first)) = call.next_event().await else { panic!("no event") };
-    assert_eq!((&*first.kind, &first.data["message"]), ("status", &json!("step 1")));
+    let Some(CallEvent::Event(first)) = call.next_event().await else {
+        panic!("no event")
+    };
+    assert_eq!(
+        (&*first.kind, &first.data["message"]),
+        ("status", &json!("step 1"))
+    );
     events.event(&sent, 2).await;
     events.event(&sent, 3).await;
     events.result(&sent, json!("done")).await;

@@ -15,17 +15,27 @@ fn options() -> ConnectOptions {
 #[tokio::test]
 async fn an_agent_says_who_it_is_and_hears_what_is_served() {
     let mut peer = Peer::start().await;
-    let surface =
-        SurfaceRequest { scope: Scope::Session, task: Some("tidy".to_owned()), ..Default::default() };
+    let surface = SurfaceRequest {
+        scope: Scope::Session,
+        task: Some("tidy".to_owned()),
+        ..Default::default()
+    };
     let connect = Client::connect(Transport::http(&peer.url), options().surface(surface));
     let host = async {
-        peer.next("POST /session").await.answer(200, r#"{"session_id":"s1"}"#);
+        peer.next("POST /session")
+            .await
+            .answer(200, r#"{"session_id":"s1"}"#);
         let (first, second) = (peer.any().await, peer.any().await);
-        let (stream, send) = if first.line == "GET /stream" { (first, second) } else { (second, first) };
+        let (stream, send) = if first.line == "GET /stream" {
+            (first, second)
+        } else {
+            (second, first)
+        };
         let events = stream.stream();
         let sent = send.message();
         send.confirm();
-        let caps = json!([{ "capability": "tools", "metadata": { "extensions": ["tool/cancel"] } }]);
+        let caps =
+            json!([{ "capability": "tools", "metadata": { "extensions": ["tool/cancel"] } }]);
         let welcome = json!({ "type": "handshake/resp", "req_id": sent["id"], "session_id": "s1", "max_parallel": 7,
             "accepted_caps": caps });
         events.say(&welcome).await;
@@ -38,7 +48,10 @@ async fn an_agent_says_who_it_is_and_hears_what_is_served() {
     assert_eq!(sent["auth_token"], "s3cret");
     assert_eq!(sent["surface"]["task"], "tidy");
     assert_eq!(sent["extensions"], json!(["tool/list/changed"]));
-    assert_eq!((client.welcome().max_parallel, &*client.welcome().session_id), (7, "s1"));
+    assert_eq!(
+        (client.welcome().max_parallel, &*client.welcome().session_id),
+        (7, "s1")
+    );
     assert!(client.announces("tool/cancel") && !client.announces("tool/list/changed"));
 }
 
@@ -49,7 +62,10 @@ async fn a_refusal_has_its_reason() {
     let refuse = peer.answer_handshake("s1", json!({ "ok": false, "reason": "auth_failed" }));
     let (client, _) = tokio::join!(connect, refuse);
     let error = client.unwrap_err();
-    assert!(matches!(&error, ConnectError::Refused { reason } if reason == "auth_failed"), "{error:?}");
+    assert!(
+        matches!(&error, ConnectError::Refused { reason } if reason == "auth_failed"),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("hint: "), "{error}");
 }
 
@@ -60,7 +76,10 @@ async fn an_answer_that_is_none() {
         let connect = Client::connect(Transport::http(&peer.url), options());
         let (client, _) = tokio::join!(connect, peer.answer_handshake("s1", fields));
         let error = client.unwrap_err();
-        assert!(matches!(&error, ConnectError::Malformed { .. }), "{error:?}");
+        assert!(
+            matches!(&error, ConnectError::Malformed { .. }),
+            "{error:?}"
+        );
     }
     let mut peer = Peer::start().await;
     let connect = Client::connect(Transport::http(&peer.url), options());
@@ -77,17 +96,30 @@ async fn nobody_there() {
     let peer = Peer::start().await;
     let url = peer.url.clone();
     peer.vanish().await;
-    let error = Client::connect(Transport::http(url), options()).await.unwrap_err();
-    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error:?}");
+    let error = Client::connect(Transport::http(url), options())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, ConnectError::Unreachable { .. }),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_host_without_tls_behind_an_address_with() {
     let peer = Peer::start().await;
     let url = peer.url.replace("http://", "https://");
-    let error = Client::connect(Transport::http(url), options()).await.unwrap_err();
+    let error = Client::connect(Transport::http(url), options())
+        .await
+        .unwrap_err();
     // A system without certificates cannot even begin.
-    assert!(matches!(error, ConnectError::Unreachable { .. } | ConnectError::Setup { .. }), "{error:?}");
+    assert!(
+        matches!(
+            error,
+            ConnectError::Unreachable { .. } | ConnectError::Setup { .. }
+        ),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -96,7 +128,10 @@ async fn somebody_else_there() {
     let connect = Client::connect(Transport::http(&peer.url), options());
     let other = async { peer.next("POST /session").await.answer(404, "{}") };
     let error = tokio::join!(connect, other).0.unwrap_err();
-    assert!(matches!(error, ConnectError::Status { status: 404, .. }), "{error:?}");
+    assert!(
+        matches!(error, ConnectError::Status { status: 404, .. }),
+        "{error:?}"
+    );
 
     let connect = Client::connect(Transport::http(&peer.url), options());
     let other = async { peer.next("POST /session").await.answer(200, "<html>") };
@@ -110,19 +145,27 @@ async fn a_host_that_says_nothing() {
     let patience = Duration::from_millis(100);
     let connect = Client::connect(Transport::http(&peer.url), options().timeout(patience));
     let silent = async {
-        peer.next("POST /session").await.answer(200, r#"{"session_id":"s1"}"#);
+        peer.next("POST /session")
+            .await
+            .answer(200, r#"{"session_id":"s1"}"#);
         // Kept, so that nothing is closed.
         (peer.any().await, peer.any().await)
     };
     let error = tokio::join!(connect, silent).0.unwrap_err();
-    assert!(matches!(error, ConnectError::Timeout { after } if after == patience), "{error:?}");
+    assert!(
+        matches!(error, ConnectError::Timeout { after } if after == patience),
+        "{error:?}"
+    );
 }
 
 #[test]
 fn a_token_cannot_be_printed() {
     let printed = format!("{:?} {:?}", AuthToken::from("s3cret"), options());
     assert!(!printed.contains("s3cret"), "{printed}");
-    let request = toolpost_a2e::HandshakeRequest { auth_token: "s3cret".to_owned(), ..Default::default() };
+    let request = toolpost_a2e::HandshakeRequest {
+        auth_token: "s3cret".to_owned(),
+        ..Default::default()
+    };
     let message = toolpost_a2e::Message::new(toolpost_a2e::Body::HandshakeRequest(request));
     assert!(!format!("{message:?}").contains("s3cret"));
 }

@@ -22,7 +22,10 @@ fn a_kept_piece_is_an_artifact_without_a_chunk_and_with_a_reference() {
         body: EventBody::Kept(piece),
     };
     let told = projection::event("r1", &event).unwrap();
-    assert_eq!((told.kind.as_str(), told.req_id.as_str(), told.seq), ("artifact", "r1", 7));
+    assert_eq!(
+        (told.kind.as_str(), told.req_id.as_str(), told.seq),
+        ("artifact", "r1", 7)
+    );
     let expected = json!({
         "name": "log",
         "mime": "text/plain",

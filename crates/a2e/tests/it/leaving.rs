@@ -29,7 +29,10 @@ async fn a_call_that_is_stopped_has_a_result() {
     };
     let (stopped, ()) = tokio::join!(call.cancel(), host);
     assert_eq!(stopped, Ok(true));
-    assert_eq!(call.result().await.unwrap().error_code.as_deref(), Some("canceled"));
+    assert_eq!(
+        call.result().await.unwrap().error_code.as_deref(),
+        Some("canceled")
+    );
 }
 
 #[tokio::test]
@@ -49,7 +52,9 @@ async fn a_host_that_cannot_cancel_is_not_asked() {
 async fn answer_ping(peer: &mut Peer, api: &ToolApi, events: &crate::peer::Events) {
     let host = async {
         let ping = peer.message("ping").await;
-        events.say(&json!({ "type": "pong", "req_id": ping["id"] })).await;
+        events
+            .say(&json!({ "type": "pong", "req_id": ping["id"] }))
+            .await;
     };
     let (pong, ()) = tokio::join!(api.client().ping(), host);
     pong.unwrap();
@@ -107,11 +112,17 @@ async fn closing_lets_calls_end_and_takes_no_new_ones() {
     let client = api.client().clone();
     let closing = tokio::spawn(async move { client.close_within(Duration::from_secs(7)).await });
     assert_eq!(peer.message("shutdown").await["timeout"], 7);
-    assert_eq!(api.call("t", json!({})).await.unwrap_err(), CallError::Closed);
+    assert_eq!(
+        api.call("t", json!({})).await.unwrap_err(),
+        CallError::Closed
+    );
     assert!(!closing.is_finished());
     events.result(&sent, json!("late")).await;
     closing.await.unwrap();
-    assert_eq!(running.unwrap().result().await.unwrap().data, Some(json!("late")));
+    assert_eq!(
+        running.unwrap().result().await.unwrap().data,
+        Some(json!("late"))
+    );
     assert!(!api.client().is_open());
     // Again is no harm.
     api.client().close().await;
@@ -127,7 +138,10 @@ async fn closing_ends_when_the_host_has_forgotten_the_session() {
     drop(events);
     peer.next("GET /stream").await.answer(404, "{}");
     closing.await.unwrap();
-    assert_eq!(running.unwrap().result().await.unwrap_err(), CallError::SessionLost);
+    assert_eq!(
+        running.unwrap().result().await.unwrap_err(),
+        CallError::SessionLost
+    );
 }
 
 #[tokio::test]

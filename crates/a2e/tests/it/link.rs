@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::{sync::Mutex, task::JoinHandle, time::Instant};
 use toolpost_a2e::{
-    Body, CallError, CallOptions, Client, ConnectError, ConnectOptions, Gone, HandshakeResponse, Link,
-    Message, ToolApi, ToolCallResponse, ToolResult, Transport,
+    Body, CallError, CallOptions, Client, ConnectError, ConnectOptions, Gone, HandshakeResponse,
+    Link, Message, ToolApi, ToolCallResponse, ToolResult, Transport,
 };
 
 /// What a host heard, apart from the handshake.
@@ -56,7 +56,9 @@ fn welcome() -> HandshakeResponse {
 async fn connect(options: ConnectOptions) -> (ToolApi, Heard, JoinHandle<()>) {
     let (here, there) = Link::pair(16);
     let (heard, task) = host(there);
-    let client = Client::connect(Transport::Link(here), options).await.unwrap();
+    let client = Client::connect(Transport::Link(here), options)
+        .await
+        .unwrap();
     (ToolApi::new(&client), heard, task)
 }
 
@@ -65,7 +67,12 @@ fn options() -> ConnectOptions {
 }
 
 async fn kinds(heard: &Heard) -> Vec<String> {
-    heard.lock().await.iter().map(|message| message.body.kind().to_owned()).collect()
+    heard
+        .lock()
+        .await
+        .iter()
+        .map(|message| message.body.kind().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -78,7 +85,10 @@ async fn calls_and_leaving() {
     drop(api);
     task.await.unwrap();
     let kinds = kinds(&heard).await;
-    assert_eq!((kinds.len(), kinds.last().map(String::as_str)), (102, Some("shutdown")));
+    assert_eq!(
+        (kinds.len(), kinds.last().map(String::as_str)),
+        (102, Some("shutdown"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,21 +96,38 @@ async fn a_call_waits_for_its_time_and_the_grace() {
     let (api, heard, _task) = connect(options()).await;
     let began = Instant::now();
     let error = api.call("sleep", json!({})).await.unwrap_err();
-    assert_eq!(error, CallError::Timeout { after: Duration::from_secs(65), taken: true });
+    assert_eq!(
+        error,
+        CallError::Timeout {
+            after: Duration::from_secs(65),
+            taken: true
+        }
+    );
     assert_eq!(began.elapsed().as_secs(), 65);
     // Nobody waits any more, so the host may stop.
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(kinds(&heard).await, ["handshake/req", "tool/call/req", "tool/cancel/req"]);
+    assert_eq!(
+        kinds(&heard).await,
+        ["handshake/req", "tool/call/req", "tool/cancel/req"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_end_with_the_time_too() {
     let (api, _heard, _task) = connect(options()).await;
-    let options = CallOptions::new("sleep", json!({})).timeout(Duration::from_secs(1)).streaming();
+    let options = CallOptions::new("sleep", json!({}))
+        .timeout(Duration::from_secs(1))
+        .streaming();
     let mut call = api.start(options).await.unwrap();
     assert_eq!(call.next_event().await, None);
     let error = call.result().await.unwrap_err();
-    assert_eq!(error, CallError::Timeout { after: Duration::from_secs(6), taken: true });
+    assert_eq!(
+        error,
+        CallError::Timeout {
+            after: Duration::from_secs(6),
+            taken: true
+        }
+    );
 }
 
 #[tokio::test]
@@ -111,7 +138,10 @@ async fn a_host_that_goes_away() {
     answer.answer_to(&there.receiver.recv().await.unwrap().id);
     there.sender.send(Message::new(answer)).await.unwrap();
     let api = ToolApi::new(&connecting.await.unwrap().unwrap());
-    let call = api.start(CallOptions::new("sleep", json!({}))).await.unwrap();
+    let call = api
+        .start(CallOptions::new("sleep", json!({})))
+        .await
+        .unwrap();
     drop(there);
     let gone = CallError::HostGone(Gone::Ended);
     assert_eq!(call.result().await.unwrap_err(), gone);
@@ -120,27 +150,59 @@ async fn a_host_that_goes_away() {
 
     let (here, there) = Link::pair(1);
     drop(there);
-    let error = Client::connect(Transport::Link(here), options()).await.unwrap_err();
-    assert!(matches!(error, ConnectError::HostGone(Gone::Ended)), "{error:?}");
+    let error = Client::connect(Transport::Link(here), options())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, ConnectError::HostGone(Gone::Ended)),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn further_calls_wait_for_a_place() {
     let (api, heard, _task) = connect(options().in_flight(1)).await;
-    let first = api.start(CallOptions::new("sleep", json!({}))).await.unwrap();
+    let first = api
+        .start(CallOptions::new("sleep", json!({})))
+        .await
+        .unwrap();
     let second = CallOptions::new("echo", json!({})).timeout(Duration::from_secs(1));
     let error = api.start(second.clone()).await.unwrap_err();
-    assert_eq!(error, CallError::Timeout { after: Duration::from_secs(6), taken: false });
+    assert_eq!(
+        error,
+        CallError::Timeout {
+            after: Duration::from_secs(6),
+            taken: false
+        }
+    );
     drop(first);
-    assert!(api.start(second).await.unwrap().result().await.unwrap().success);
+    assert!(
+        api.start(second)
+            .await
+            .unwrap()
+            .result()
+            .await
+            .unwrap()
+            .success
+    );
     let kinds = kinds(&heard).await;
-    assert_eq!(kinds, ["handshake/req", "tool/call/req", "tool/cancel/req", "tool/call/req"]);
+    assert_eq!(
+        kinds,
+        [
+            "handshake/req",
+            "tool/call/req",
+            "tool/cancel/req",
+            "tool/call/req"
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_link_makes_callers_wait() {
     let (here, there) = Link::pair(1);
-    let error = Client::connect(Transport::Link(here), options()).await.unwrap_err();
+    let error = Client::connect(Transport::Link(here), options())
+        .await
+        .unwrap_err();
     assert!(matches!(error, ConnectError::Timeout { .. }), "{error:?}");
     drop(there);
 }
@@ -162,7 +224,10 @@ async fn a_dropped_client_leaves_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn closing_waits_no_longer_than_it_said() {
     let (api, _heard, _task) = connect(options()).await;
-    let call = api.start(CallOptions::new("sleep", json!({}))).await.unwrap();
+    let call = api
+        .start(CallOptions::new("sleep", json!({})))
+        .await
+        .unwrap();
     let began = Instant::now();
     api.client().close_within(Duration::from_secs(3)).await;
     assert_eq!(began.elapsed().as_secs(), 5);

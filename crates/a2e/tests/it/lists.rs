@@ -10,7 +10,10 @@ async fn what_is_asked_for() {
     let (mut peer, api, events) = Peer::with_api().await;
     let cases = [
         (ListOptions::all(), json!({})),
-        (ListOptions::search("git"), json!({ "query": "git", "include_deferred": true })),
+        (
+            ListOptions::search("git"),
+            json!({ "query": "git", "include_deferred": true }),
+        ),
         (
             ListOptions {
                 tags: vec!["net".to_owned()],
@@ -27,7 +30,9 @@ async fn what_is_asked_for() {
             let tools = json!([{ "name": "t", "description": "d", "input_parameters": [
                 { "name": "p", "type": "string", "description": "" }
             ], "of_a_later_version": 1 }]);
-            events.say(&json!({ "type": "tool/list/resp", "req_id": request["id"], "tools": tools })).await;
+            events
+                .say(&json!({ "type": "tool/list/resp", "req_id": request["id"], "tools": tools }))
+                .await;
             for envelope in ["type", "id", "version"] {
                 request.as_object_mut().unwrap().remove(envelope);
             }
@@ -36,7 +41,10 @@ async fn what_is_asked_for() {
         let (tools, request) = tokio::join!(api.list(&options), host);
         assert_eq!(request, expected);
         let tools = tools.unwrap();
-        assert_eq!((&*tools[0].name, &*tools[0].input_parameters[0].kind), ("t", "string"));
+        assert_eq!(
+            (&*tools[0].name, &*tools[0].input_parameters[0].kind),
+            ("t", "string")
+        );
     }
 }
 
@@ -52,7 +60,10 @@ async fn counting_host(mut link: Link) {
             }
             Body::Ping(_) => {
                 // The test's sign that the list has changed.
-                let _ = link.sender.send(Message::unnamed(Body::tool_list_changed())).await;
+                let _ = link
+                    .sender
+                    .send(Message::unnamed(Body::tool_list_changed()))
+                    .await;
                 json!({ "type": "pong" })
             }
             _ => continue,
@@ -64,14 +75,20 @@ async fn counting_host(mut link: Link) {
 }
 
 fn message_of(value: &Value) -> Message {
-    toolpost_a2e::codec::decode(value.to_string().as_bytes(), toolpost_a2e::codec::Side::Agent).unwrap()
+    toolpost_a2e::codec::decode(
+        value.to_string().as_bytes(),
+        toolpost_a2e::codec::Side::Agent,
+    )
+    .unwrap()
 }
 
 #[tokio::test]
 async fn lists_are_kept_until_they_change() {
     let (here, there) = Link::pair(8);
     let host = tokio::spawn(counting_host(there));
-    let client = Client::connect(Transport::Link(here), ConnectOptions::new("tester")).await.unwrap();
+    let client = Client::connect(Transport::Link(here), ConnectOptions::new("tester"))
+        .await
+        .unwrap();
     let api = ToolApi::new(&client);
     let number = async |options: &ListOptions| api.list(options).await.unwrap()[0].name.clone();
     let (all, search) = (ListOptions::all(), ListOptions::search("x"));

@@ -1,5 +1,9 @@
 //! The client against scripted hosts, and messages as others read them. One binary, so that the crate links once.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should stop"
+)]
 
 mod peer;
 

@@ -24,10 +24,16 @@ async fn what_was_taken_is_lost_and_what_was_not_is_sent_anew() {
     assert!(lost.outcome_is_unknown());
 
     let request = peer.next("POST /send").await;
-    assert_eq!((request.session.as_deref(), request.message()), (Some("s2"), first_try.clone()));
+    assert_eq!(
+        (request.session.as_deref(), request.message()),
+        (Some("s2"), first_try.clone())
+    );
     request.confirm();
     events.result(&first_try, json!("second session")).await;
-    assert_eq!(waiting.result().await.unwrap().data, Some(json!("second session")));
+    assert_eq!(
+        waiting.result().await.unwrap().data,
+        Some(json!("second session"))
+    );
     assert!(matches!(notices.next().await, Some(Notice::NewSession)));
     assert_eq!(api.client().welcome().session_id, "s2");
 }
@@ -38,7 +44,10 @@ async fn the_stream_tells_too() {
     let (taken, _) = tokio::join!(api.start(call()), peer.message("tool/call/req"));
     drop(events);
     peer.next("GET /stream").await.answer(404, "{}");
-    assert_eq!(taken.unwrap().result().await.unwrap_err(), CallError::SessionLost);
+    assert_eq!(
+        taken.unwrap().result().await.unwrap_err(),
+        CallError::SessionLost
+    );
     // A host that is starting: the client tries again.
     peer.next("POST /session").await.answer(503, "{}");
     peer.next("POST /session").await.hang_up();
@@ -67,8 +76,12 @@ async fn a_new_session_may_be_refused() {
     let (mut peer, api, _first) = Peer::with_api().await;
     let waiting = api.start(call()).await.unwrap();
     peer.next("POST /send").await.answer(404, "{}");
-    let _events = peer.answer_handshake("s2", json!({ "ok": false, "reason": "auth_failed" })).await;
-    let refused = CallError::Refused { reason: "auth_failed".to_owned() };
+    let _events = peer
+        .answer_handshake("s2", json!({ "ok": false, "reason": "auth_failed" }))
+        .await;
+    let refused = CallError::Refused {
+        reason: "auth_failed".to_owned(),
+    };
     assert_eq!(waiting.result().await.unwrap_err(), refused);
     assert_eq!(api.call("t", json!({})).await.unwrap_err(), refused);
     assert!(!api.client().is_open());
@@ -81,7 +94,9 @@ async fn lists_are_fetched_anew() {
     let all = ListOptions::all();
     let host = async {
         let request = peer.message("tool/list/req").await;
-        events.say(&json!({ "type": "tool/list/resp", "req_id": request["id"], "tools": [] })).await;
+        events
+            .say(&json!({ "type": "tool/list/resp", "req_id": request["id"], "tools": [] }))
+            .await;
     };
     let (tools, ()) = tokio::join!(api.list(&all), host);
     assert!(tools.unwrap().is_empty());
@@ -92,7 +107,9 @@ async fn lists_are_fetched_anew() {
     let host = async {
         let request = peer.message("tool/list/req").await;
         let tools = json!([{ "name": "t", "description": "" }]);
-        events.say(&json!({ "type": "tool/list/resp", "req_id": request["id"], "tools": tools })).await;
+        events
+            .say(&json!({ "type": "tool/list/resp", "req_id": request["id"], "tools": tools }))
+            .await;
     };
     let (tools, ()) = tokio::join!(api.list(&all), host);
     assert_eq!(tools.unwrap().len(), 1);

@@ -74,7 +74,11 @@ impl Peer {
                 serving.spawn(serve(socket, connection, sender.clone()));
             }
         });
-        Self { url, requests, listening }
+        Self {
+            url,
+            requests,
+            listening,
+        }
     }
 
     /// A peer, and a client that it has let in. The host announces that it can cancel.
@@ -98,13 +102,19 @@ impl Peer {
     pub(crate) async fn let_in(&mut self, session: &str) -> Events {
         let metadata = json!({ "extensions": ["tool/cancel", "tool/list/changed"] });
         let caps = json!([{ "capability": "tools", "metadata": metadata }]);
-        self.answer_handshake(session, json!({ "session_id": session, "accepted_caps": caps })).await
+        self.answer_handshake(
+            session,
+            json!({ "session_id": session, "accepted_caps": caps }),
+        )
+        .await
     }
 
     /// Opens a session and answers its handshake with these fields.
     pub(crate) async fn answer_handshake(&mut self, session: &str, fields: Value) -> Events {
         let (mut events, mut answer) = (None::<Events>, None);
-        self.next("POST /session").await.answer(200, &json!({ "session_id": session }).to_string());
+        self.next("POST /session")
+            .await
+            .answer(200, &json!({ "session_id": session }).to_string());
         while events.is_none() || answer.is_none() {
             let request = self.any().await;
             assert_eq!(request.session.as_deref(), Some(session));
@@ -120,14 +130,18 @@ impl Peer {
         }
         let events = events.unwrap();
         let mut message = json!({ "type": "handshake/resp", "id": "h", "req_id": answer.unwrap() });
-        message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        message
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
         events.say(&message).await;
         events
     }
 
     pub(crate) async fn any(&mut self) -> Request {
         let next = timeout(PATIENCE, self.requests.recv()).await;
-        next.expect("a request should have come").expect("the peer should be running")
+        next.expect("a request should have come")
+            .expect("the peer should be running")
     }
 
     pub(crate) async fn next(&mut self, line: &str) -> Request {
@@ -158,7 +172,9 @@ impl Request {
     }
 
     pub(crate) fn answer(self, status: u16, body: &str) {
-        self.reply.send(Reply::Plain(status, body.to_owned())).unwrap();
+        self.reply
+            .send(Reply::Plain(status, body.to_owned()))
+            .unwrap();
     }
 
     pub(crate) fn confirm(self) {
@@ -204,8 +220,7 @@ impl Events {
 
 /// The message that answers a call.
 pub(crate) fn result(call: &Value, data: impl Into<Value>) -> Value {
-    let result =
-        json!({ "success": true, "tool_name": call["tool_name"], "duration_ms": 1, "data": data.into() });
+    let result = json!({ "success": true, "tool_name": call["tool_name"], "duration_ms": 1, "data": data.into() });
     json!({ "type": "tool/call/resp", "id": "r", "req_id": call["id"], "data": result })
 }
 
@@ -273,7 +288,9 @@ async fn read_request(
     loop {
         let mut header = String::new();
         socket.read_line(&mut header).await.ok()?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+        let Some((name, value)) = header.trim_end().split_once(": ") else {
+            break;
+        };
         match name.to_ascii_lowercase().as_str() {
             "x-session-id" => session = Some(value.to_owned()),
             "last-event-id" => last_event_id = Some(value.to_owned()),
@@ -285,5 +302,15 @@ async fn read_request(
     socket.read_exact(&mut body).await.ok()?;
     let (reply, answered) = oneshot::channel();
     let body = String::from_utf8(body).unwrap();
-    Some((Request { line, session, last_event_id, body, connection, reply }, answered))
+    Some((
+        Request {
+            line,
+            session,
+            last_event_id,
+            body,
+            connection,
+            reply,
+        },
+        answered,
+    ))
 }

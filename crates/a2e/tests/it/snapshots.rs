@@ -5,14 +5,22 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::json;
 use toolpost_a2e::{
-    Body, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message, Shutdown, ToolCallRequest,
-    ToolCallResponse, ToolCancelRequest, ToolListResponse, codec, codec::Framing,
+    Body, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message, Shutdown,
+    ToolCallRequest, ToolCallResponse, ToolCancelRequest, ToolListResponse, codec, codec::Framing,
 };
 use toolpost_model::ModelInput;
 
 fn line(body: Body) -> String {
-    let message = Message { id: "1".to_owned(), version: None, ts: Some(1_790_000_000.25), body };
-    String::from_utf8(codec::encode(&message, Framing::Line)).unwrap().trim_end().to_owned()
+    let message = Message {
+        id: "1".to_owned(),
+        version: None,
+        ts: Some(1_790_000_000.25),
+        body,
+    };
+    String::from_utf8(codec::encode(&message, Framing::Line))
+        .unwrap()
+        .trim_end()
+        .to_owned()
 }
 
 #[test]
@@ -24,14 +32,19 @@ fn agents_say() {
         surface: None,
         extensions: vec!["tool/list/changed".to_owned()],
     };
-    let mut call = ToolCallRequest::new("read_file", ModelInput::text(r#"{"path": "a\u2028", "n": 1.0}"#));
+    let mut call = ToolCallRequest::new(
+        "read_file",
+        ModelInput::text(r#"{"path": "a\u2028", "n": 1.0}"#),
+    );
     call.timeout = Duration::from_millis(1_001);
     call.streaming = true;
     let said = [
         Body::HandshakeRequest(hello),
         Body::ping(),
         Body::ToolCallRequest(call),
-        Body::ToolCancelRequest(ToolCancelRequest { call_id: "0".to_owned() }),
+        Body::ToolCancelRequest(ToolCancelRequest {
+            call_id: "0".to_owned(),
+        }),
         Body::Shutdown(Shutdown::default()),
     ];
     assert_snapshot!(said.map(line).join("\n"));
@@ -51,10 +64,8 @@ fn hosts_say() {
     let tools = json!([{ "name": "t", "description": "Größe \u{1f600}", "input_parameters": [
         { "name": "p", "type": "string", "description": "", "required": true, "enum": ["1"] }
     ] }]);
-    let event =
-        json!({ "kind": "progress", "req_id": "0", "data": { "pct": 50, "message": "half" }, "seq": 2 });
-    let result =
-        json!({ "success": true, "tool_name": "t", "duration_ms": 3, "data": { "text": "a\u{85}b" } });
+    let event = json!({ "kind": "progress", "req_id": "0", "data": { "pct": 50, "message": "half" }, "seq": 2 });
+    let result = json!({ "success": true, "tool_name": "t", "duration_ms": 3, "data": { "text": "a\u{85}b" } });
     let said = [
         Body::HandshakeResponse(welcome),
         Body::ToolListResponse(ToolListResponse {

@@ -7,8 +7,8 @@ use std::{
 
 use serde_json::json;
 use toolpost_a2e::{
-    CallError, CallEvent, CallOptions, Client, ConnectError, ConnectOptions, Gone, Stderr, StdioCommand,
-    ToolApi, Transport,
+    CallError, CallEvent, CallOptions, Client, ConnectError, ConnectOptions, Gone, Stderr,
+    StdioCommand, ToolApi, Transport,
 };
 
 /// A host whose tools misbehave, each in its own way.
@@ -53,26 +53,50 @@ fn host() -> StdioCommand {
 
 async fn connect(command: StdioCommand) -> ToolApi {
     let options = ConnectOptions::new("tester").message_limit(100_000);
-    ToolApi::new(&Client::connect(Transport::Stdio(command), options).await.unwrap())
+    ToolApi::new(
+        &Client::connect(Transport::Stdio(command), options)
+            .await
+            .unwrap(),
+    )
 }
 
 fn collected() -> (Stderr, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let list = lines.clone();
-    (Stderr::Lines(Arc::new(move |line| list.lock().unwrap().push(line.to_owned()))), lines)
+    (
+        Stderr::Lines(Arc::new(move |line| {
+            list.lock().unwrap().push(line.to_owned());
+        })),
+        lines,
+    )
 }
 
 #[tokio::test]
 async fn calls_events_and_a_polite_end() {
     let (stderr, lines) = collected();
     let folder = tempfile::tempdir().unwrap();
-    let api = connect(host().env("COLOUR", "blue").cwd(folder.path()).stderr(stderr)).await;
-    let result = api.call("echo", json!({ "text": "hé\u{2028}" })).await.unwrap();
+    let api = connect(
+        host()
+            .env("COLOUR", "blue")
+            .cwd(folder.path())
+            .stderr(stderr),
+    )
+    .await;
+    let result = api
+        .call("echo", json!({ "text": "hé\u{2028}" }))
+        .await
+        .unwrap();
     assert_eq!(result.data, Some(json!({ "text": "hé\u{2028}" })));
     let place = folder.path().canonicalize().unwrap();
-    assert_eq!(api.call("where", json!({})).await.unwrap().data, Some(json!([place, "blue"])));
+    assert_eq!(
+        api.call("where", json!({})).await.unwrap().data,
+        Some(json!([place, "blue"]))
+    );
 
-    let mut call = api.start(CallOptions::new("events", json!({})).streaming()).await.unwrap();
+    let mut call = api
+        .start(CallOptions::new("events", json!({})).streaming())
+        .await
+        .unwrap();
     let mut seen = Vec::new();
     while let Some(CallEvent::Event(event)) = call.next_event().await {
         seen.push(event.seq);
@@ -82,7 +106,10 @@ async fn calls_events_and_a_polite_end() {
 
     let began = Instant::now();
     api.client().close().await;
-    assert!(began.elapsed() < Duration::from_secs(3), "the child had to be killed");
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "the child had to be killed"
+    );
     assert_eq!(*lines.lock().unwrap(), ["shutdown"]);
 }
 
@@ -91,7 +118,12 @@ async fn many_calls_at_once() {
     let api = connect(host()).await;
     let calls = (0..200).map(|number| {
         let api = api.clone();
-        tokio::spawn(async move { (number, api.call("echo", json!({ "n": number })).await.unwrap().data) })
+        tokio::spawn(async move {
+            (
+                number,
+                api.call("echo", json!({ "n": number })).await.unwrap().data,
+            )
+        })
     });
     for call in calls.collect::<Vec<_>>() {
         let (number, data) = call.await.unwrap();
@@ -134,7 +166,10 @@ async fn a_child_that_dies() {
         CallError::HostGone(Gone::Exited(status)) => assert_eq!(status.code(), Some(3)),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(api.call("echo", json!({})).await.unwrap_err(), CallError::HostGone(_)));
+    assert!(matches!(
+        api.call("echo", json!({})).await.unwrap_err(),
+        CallError::HostGone(_)
+    ));
     api.client().close().await;
 }
 
@@ -152,7 +187,10 @@ async fn a_child_that_will_not_end_is_killed() {
     let pid = api.call("stubborn", json!({})).await.unwrap().data.unwrap();
     let began = Instant::now();
     api.client().close().await;
-    assert!(began.elapsed() >= Duration::from_secs(5), "it was not given its time");
+    assert!(
+        began.elapsed() >= Duration::from_secs(5),
+        "it was not given its time"
+    );
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
 }
 
@@ -167,13 +205,17 @@ async fn a_child_of_a_dropped_client_ends() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), ended).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), ended)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn a_handshake_over_stdio_can_fail() {
     let fails = async |command: StdioCommand| {
-        Client::connect(Transport::Stdio(command), ConnectOptions::new("tester")).await.unwrap_err()
+        Client::connect(Transport::Stdio(command), ConnectOptions::new("tester"))
+            .await
+            .unwrap_err()
     };
     let error = fails(StdioCommand::new("/no/such/program")).await;
     assert!(
@@ -181,7 +223,10 @@ async fn a_handshake_over_stdio_can_fail() {
         "{error:?}"
     );
     let error = fails(host().env("REFUSE", "auth_failed")).await;
-    assert!(matches!(&error, ConnectError::Refused { reason } if reason == "auth_failed"), "{error:?}");
+    assert!(
+        matches!(&error, ConnectError::Refused { reason } if reason == "auth_failed"),
+        "{error:?}"
+    );
     let error = fails(StdioCommand::new("sh").args(["-c", "read line; exit 4"])).await;
     match error {
         ConnectError::HostGone(Gone::Exited(status)) => assert_eq!(status.code(), Some(4)),

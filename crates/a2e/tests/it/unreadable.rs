@@ -13,15 +13,26 @@ fn call() -> CallOptions {
 async fn garbage_is_counted() {
     let (mut peer, api, events) = Peer::with_api().await;
     let (call, sent) = tokio::join!(api.start(call()), peer.message("tool/call/req"));
-    for unreadable in ["data: hello\n\n", "data: [1]\n\n", "data: {\"type\":3}\n\n", "data: \u{1}\n\n"] {
+    for unreadable in [
+        "data: hello\n\n",
+        "data: [1]\n\n",
+        "data: {\"type\":3}\n\n",
+        "data: \u{1}\n\n",
+    ] {
         events.write(unreadable).await;
     }
     events.write(b"data: \xff\xfe\n\n".to_vec()).await;
     // An event that cannot be read does not end the call.
-    events.say(&json!({ "type": "tool/event", "req_id": sent["id"], "seq": -3 })).await;
+    events
+        .say(&json!({ "type": "tool/event", "req_id": sent["id"], "seq": -3 }))
+        .await;
     // For nobody.
-    events.say(&json!({ "type": "pong", "req_id": "0123456789abcdef0123456789abcdef" })).await;
-    events.say(&json!({ "type": "pong", "req_id": "of somebody else" })).await;
+    events
+        .say(&json!({ "type": "pong", "req_id": "0123456789abcdef0123456789abcdef" }))
+        .await;
+    events
+        .say(&json!({ "type": "pong", "req_id": "of somebody else" }))
+        .await;
     events.write(": alive\r\n\r\nretry: 1\r\n\r\n").await;
     events.result(&sent, json!(1)).await;
     assert!(call.unwrap().result().await.unwrap().success);
@@ -34,7 +45,9 @@ async fn an_answer_that_cannot_be_read_ends_its_call_at_once() {
     let (mut peer, api, events) = Peer::with_api().await;
     let (call, sent) = tokio::join!(api.start(call()), peer.message("tool/call/req"));
     let data = json!({ "success": true, "tool_name": "t", "duration_ms": 1.5 });
-    events.say(&json!({ "type": "tool/call/resp", "req_id": sent["id"], "data": data })).await;
+    events
+        .say(&json!({ "type": "tool/call/resp", "req_id": sent["id"], "data": data }))
+        .await;
     match call.unwrap().result().await.unwrap_err() {
         CallError::Malformed { reason } => assert!(reason.contains("duration_ms"), "{reason}"),
         other => panic!("{other:?}"),
@@ -42,7 +55,9 @@ async fn an_answer_that_cannot_be_read_ends_its_call_at_once() {
     let host = async {
         let list = peer.message("tool/list/req").await;
         let tools = json!([{ "name": "t" }]);
-        events.say(&json!({ "type": "tool/list/resp", "req_id": list["id"], "tools": tools })).await;
+        events
+            .say(&json!({ "type": "tool/list/resp", "req_id": list["id"], "tools": tools }))
+            .await;
     };
     let (list, ()) = tokio::join!(async { api.list(&ListOptions::all()).await }, host);
     assert!(matches!(list.unwrap_err(), CallError::Malformed { .. }));
@@ -56,8 +71,10 @@ async fn a_huge_answer_is_not_read() {
     let (call, sent) = tokio::join!(api.start(call()), peer.message("tool/call/req"));
     // As hosts write it: names first.
     let id = sent["id"].as_str().unwrap();
-    let huge =
-        format!("data: {{\"type\":\"tool/call/resp\",\"req_id\":\"{id}\",\"data\":\"{}", "x".repeat(200_000));
+    let huge = format!(
+        "data: {{\"type\":\"tool/call/resp\",\"req_id\":\"{id}\",\"data\":\"{}",
+        "x".repeat(200_000)
+    );
     events.write(huge).await;
     events.write("\"}\n\n").await;
     let error = call.unwrap().result().await.unwrap_err();
@@ -71,11 +88,22 @@ async fn a_huge_answer_is_not_read() {
 async fn what_nobody_asked_for_is_a_notice() {
     let (_peer, client, events) = Peer::with_client().await;
     let mut notices = client.notices();
-    events.say(&json!({ "type": "tool/list/changed", "id": "1" })).await;
-    events.say(&json!({ "type": "error", "code": "parse_error", "message": "what?" })).await;
-    events.say(&json!({ "type": "mcp/server/push", "server": "x" })).await;
-    assert!(matches!(notices.next().await, Some(Notice::ToolListChanged)));
-    assert!(matches!(notices.next().await, Some(Notice::HostError(error)) if error.message == "what?"));
+    events
+        .say(&json!({ "type": "tool/list/changed", "id": "1" }))
+        .await;
+    events
+        .say(&json!({ "type": "error", "code": "parse_error", "message": "what?" }))
+        .await;
+    events
+        .say(&json!({ "type": "mcp/server/push", "server": "x" }))
+        .await;
+    assert!(matches!(
+        notices.next().await,
+        Some(Notice::ToolListChanged)
+    ));
+    assert!(
+        matches!(notices.next().await, Some(Notice::HostError(error)) if error.message == "what?")
+    );
     assert!(
         matches!(notices.next().await, Some(Notice::Push(message)) if message.body.kind() == "mcp/server/push")
     );

@@ -21,7 +21,10 @@ pub struct CancelSwitch(Cancellation);
 impl Cancellation {
     /// Whether somebody did.
     pub fn is_canceled(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_canceled
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_canceled
     }
 
     /// Calls back when somebody does; at once where somebody has.

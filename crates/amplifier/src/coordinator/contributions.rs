@@ -29,8 +29,15 @@ impl Contributions {
         Fut: Future<Output = Result<Value, MountError>> + Send + 'static,
     {
         let callback: Callback = Arc::new(move || Box::pin(callback()));
-        let contributor = Contributor { channel, name, callback };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(contributor);
+        let contributor = Contributor {
+            channel,
+            name,
+            callback,
+        };
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(contributor);
     }
 
     pub(super) async fn collect(&self, channel: &str) -> (Vec<Value>, Vec<String>) {
@@ -47,12 +54,18 @@ impl Contributions {
 
     fn of(&self, channel: &str) -> Vec<Contributor> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter(|contributor| contributor.channel == channel).cloned().collect()
+        all.iter()
+            .filter(|contributor| contributor.channel == channel)
+            .cloned()
+            .collect()
     }
 
     pub(super) fn channels(&self) -> Vec<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut names: Vec<String> = all.iter().map(|contributor| contributor.channel.clone()).collect();
+        let mut names: Vec<String> = all
+            .iter()
+            .map(|contributor| contributor.channel.clone())
+            .collect();
         names.sort_unstable();
         names.dedup();
         names

@@ -39,17 +39,29 @@ pub fn artifact(call: &CallFacts<'_>, path: &str, bytes: Option<u64>) -> Value {
 
 /// The payload of `policy:violation`: which kind of no it was, and why.
 pub fn policy_violation(call: &CallFacts<'_>, class: &str, reason: &str) -> Value {
-    with(call, [("violation", json!(class)), ("reason", json!(reason))])
+    with(
+        call,
+        [("violation", json!(class)), ("reason", json!(reason))],
+    )
 }
 
 /// The payload of `cancel:requested`. Calls are always stopped, never waited for, so the state is `immediate`.
 pub fn cancel_requested(call: &CallFacts<'_>, reason: &str) -> Value {
-    with(call, [("state", json!("immediate")), ("reason", json!(reason))])
+    with(
+        call,
+        [("state", json!("immediate")), ("reason", json!(reason))],
+    )
 }
 
 /// The payload of `cancel:completed`.
 pub fn cancel_completed(call: &CallFacts<'_>, duration_ms: u64) -> Value {
-    with(call, [("was_immediate", json!(true)), ("duration_ms", json!(duration_ms))])
+    with(
+        call,
+        [
+            ("was_immediate", json!(true)),
+            ("duration_ms", json!(duration_ms)),
+        ],
+    )
 }
 
 /// The payload of `module:load_failed`.
@@ -69,6 +81,10 @@ pub fn module_load_failed(failure: &LoadFailure) -> Value {
 
 fn with<const N: usize>(call: &CallFacts<'_>, fields: [(&str, Value); N]) -> Value {
     let mut payload = call.base();
-    payload.extend(fields.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    payload.extend(
+        fields
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value)),
+    );
     Value::Object(payload)
 }

@@ -42,7 +42,10 @@ impl CallFacts<'_> {
             ("parent_id", json!(self.parent_id)),
             ("timestamp", json!(self.timestamp.to_string())),
         ];
-        fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        fields
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
     }
 }
 
@@ -62,11 +65,19 @@ pub fn tool_post(call: &CallFacts<'_>, duration_ms: u64, result: &ToolResult) ->
 /// The payload of `tool:error`. The message stands under both names that Amplifier's loops use for it.
 pub fn tool_error(call: &CallFacts<'_>, duration_ms: u64, result: &ToolResult) -> Value {
     let mut payload = call.payload();
-    let message = result.error_message().unwrap_or_else(|| "Failed".to_owned());
-    let kind =
-        result.error().and_then(|error| error.get("type")).cloned().unwrap_or_else(|| json!("ToolError"));
+    let message = result
+        .error_message()
+        .unwrap_or_else(|| "Failed".to_owned());
+    let kind = result
+        .error()
+        .and_then(|error| error.get("type"))
+        .cloned()
+        .unwrap_or_else(|| json!("ToolError"));
     payload.insert("duration_ms".to_owned(), json!(duration_ms));
-    payload.insert("error".to_owned(), json!({"type": kind, "msg": message, "message": message}));
+    payload.insert(
+        "error".to_owned(),
+        json!({"type": kind, "msg": message, "message": message}),
+    );
     payload.insert("result".to_owned(), result.for_events());
     Value::Object(payload)
 }

@@ -163,22 +163,38 @@ impl HookResult {
 
     /// Do not.
     pub fn deny(reason: impl Into<String>) -> Self {
-        Self { action: HookAction::Deny, reason: Some(reason.into()), ..Self::default() }
+        Self {
+            action: HookAction::Deny,
+            reason: Some(reason.into()),
+            ..Self::default()
+        }
     }
 
     /// Go on with other data.
     pub fn modify(data: Map<String, Value>) -> Self {
-        Self { action: HookAction::Modify, data: Some(data), ..Self::default() }
+        Self {
+            action: HookAction::Modify,
+            data: Some(data),
+            ..Self::default()
+        }
     }
 
     /// Go on, and tell the model something.
     pub fn inject_context(text: impl Into<String>) -> Self {
-        Self { action: HookAction::InjectContext, context_injection: Some(text.into()), ..Self::default() }
+        Self {
+            action: HookAction::InjectContext,
+            context_injection: Some(text.into()),
+            ..Self::default()
+        }
     }
 
     /// A person decides.
     pub fn ask_user(prompt: impl Into<String>) -> Self {
-        Self { action: HookAction::AskUser, approval_prompt: Some(prompt.into()), ..Self::default() }
+        Self {
+            action: HookAction::AskUser,
+            approval_prompt: Some(prompt.into()),
+            ..Self::default()
+        }
     }
 
     /// Says why.
@@ -198,8 +214,15 @@ impl HookResult {
     /// What a person is to be asked, where the answer asks for one.
     pub fn approval(&self) -> Option<Approval> {
         (self.action == HookAction::AskUser).then(|| Approval {
-            prompt: self.approval_prompt.clone().or_else(|| self.reason.clone()).unwrap_or_default(),
-            options: self.approval_options.clone().unwrap_or_else(|| vec!["Allow".into(), "Deny".into()]),
+            prompt: self
+                .approval_prompt
+                .clone()
+                .or_else(|| self.reason.clone())
+                .unwrap_or_default(),
+            options: self
+                .approval_options
+                .clone()
+                .unwrap_or_else(|| vec!["Allow".into(), "Deny".into()]),
             timeout: self.approval_timeout,
             default: self.approval_default,
         })

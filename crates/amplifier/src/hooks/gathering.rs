@@ -72,9 +72,12 @@ impl Gathering {
     /// Nonsense from anybody but an observer is a no: it may have been meant as one.
     pub(super) fn fail(&mut self, name: &str, standing: HookStanding, failure: &HookFailure) {
         match (standing, failure) {
-            (HookStanding::Observer, _) => self.notes.push(format!("the hook `{name}` failed: {failure}")),
+            (HookStanding::Observer, _) => self
+                .notes
+                .push(format!("the hook `{name}` failed: {failure}")),
             (HookStanding::Ordinary, HookFailure::Broke(_)) => {
-                let prompt = format!("the hook `{name}`, which looks at such calls, failed: {failure}");
+                let prompt =
+                    format!("the hook `{name}`, which looks at such calls, failed: {failure}");
                 self.question.get_or_insert(HookResult::ask_user(prompt));
             }
             (HookStanding::Guard, _) | (HookStanding::Ordinary, HookFailure::Unfit(_)) => {
@@ -92,7 +95,9 @@ impl Gathering {
             HookAction::InjectContext => "inject_context",
             HookAction::AskUser => "ask_user",
         };
-        self.notes.push(format!("the hook `{name}` is an observer, so its `{wanted}` counts for nothing"));
+        self.notes.push(format!(
+            "the hook `{name}` is an observer, so its `{wanted}` counts for nothing"
+        ));
     }
 
     fn tell(&mut self, name: &str, answer: &mut HookResult) {
@@ -114,8 +119,12 @@ impl Gathering {
                 return;
             }
             HookAction::AskUser => {
-                let prompt = answer.approval_prompt.take().or_else(|| answer.reason.clone());
-                answer.approval_prompt = Some(prompt.unwrap_or_else(|| format!("the hook `{name}` asks")));
+                let prompt = answer
+                    .approval_prompt
+                    .take()
+                    .or_else(|| answer.reason.clone());
+                answer.approval_prompt =
+                    Some(prompt.unwrap_or_else(|| format!("the hook `{name}` asks")));
                 self.question.get_or_insert_with(|| answer.clone());
             }
             HookAction::Continue | HookAction::Modify | HookAction::InjectContext => {}
@@ -137,8 +146,15 @@ impl Gathering {
     }
 
     fn inject(&mut self, name: &str, answer: &HookResult, event: &str) {
-        self.injections.extend(answer.context_injections.iter().cloned());
-        let Some(content) = answer.context_injection.clone().filter(|text| !text.is_empty()) else { return };
+        self.injections
+            .extend(answer.context_injections.iter().cloned());
+        let Some(content) = answer
+            .context_injection
+            .clone()
+            .filter(|text| !text.is_empty())
+        else {
+            return;
+        };
         self.injections.push(ContextInjection {
             content,
             role: answer.context_injection_role,
@@ -153,13 +169,22 @@ impl Gathering {
     pub fn finish(self) -> HookResult {
         let message = Some(self.messages.join("\n")).filter(|text| !text.is_empty());
         if let Some(denied) = self.denied {
-            return HookResult { user_message: message, user_message_source: None, data: None, ..denied };
+            return HookResult {
+                user_message: message,
+                user_message_source: None,
+                data: None,
+                ..denied
+            };
         }
         let data = match self.data {
             Value::Object(data) if self.is_changed => Some(data),
             _ => None,
         };
-        let joined: Vec<&str> = self.injections.iter().map(|one| one.content.as_str()).collect();
+        let joined: Vec<&str> = self
+            .injections
+            .iter()
+            .map(|one| one.content.as_str())
+            .collect();
         let first = self.injections.first();
         let base = match self.question {
             Some(question) => question,

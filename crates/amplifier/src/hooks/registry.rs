@@ -107,7 +107,10 @@ impl Shared {
 
 impl HookRegistry {
     pub(crate) fn for_module(&self, module: &ModuleId) -> Self {
-        Self { shared: Arc::clone(&self.shared), module: Some(module.clone()) }
+        Self {
+            shared: Arc::clone(&self.shared),
+            module: Some(module.clone()),
+        }
     }
 
     /// Adds a handler for an event, for a family such as `tool:*`, or for all of them, `*`. Those with the lower priority
@@ -132,18 +135,28 @@ impl HookRegistry {
         let place = handlers.partition_point(|earlier| earlier.priority <= priority);
         handlers.insert(place, handler);
         drop(handlers);
-        Registration { shared: Arc::clone(&self.shared), id }
+        Registration {
+            shared: Arc::clone(&self.shared),
+            id,
+        }
     }
 
     /// The handlers that an event concerns, in the order in which they are asked.
     pub fn handlers(&self, event: &str) -> Vec<Handler> {
         let handlers = self.shared.lock();
-        handlers.iter().filter(|handler| events::matches(&handler.subscription, event)).cloned().collect()
+        handlers
+            .iter()
+            .filter(|handler| events::matches(&handler.subscription, event))
+            .cloned()
+            .collect()
     }
 
     /// Whether an event concerns anybody.
     pub fn concerns(&self, event: &str) -> bool {
-        self.shared.lock().iter().any(|handler| events::matches(&handler.subscription, event))
+        self.shared
+            .lock()
+            .iter()
+            .any(|handler| events::matches(&handler.subscription, event))
     }
 
     /// Tells an event to whom it concerns, and gathers what they say. For events that modules emit themselves: a handler
@@ -169,11 +182,16 @@ impl HookRegistry {
     }
 
     pub(crate) fn has_own(&self) -> bool {
-        self.shared.lock().iter().any(|handler| handler.module == self.module)
+        self.shared
+            .lock()
+            .iter()
+            .any(|handler| handler.module == self.module)
     }
 
     pub(crate) fn withdraw(&self) {
-        self.shared.lock().retain(|handler| handler.module != self.module);
+        self.shared
+            .lock()
+            .retain(|handler| handler.module != self.module);
     }
 }
 

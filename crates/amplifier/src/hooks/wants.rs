@@ -30,11 +30,21 @@ impl HookResult {
     /// only what is other than it counts as a change. A change survives beside a question or a word for the model. At
     /// the other events than `tool:pre`, `tool:post` and `tool:error` nothing can be changed.
     pub fn wants(&self, event: &str, sent: &Value) -> Result<Wants, UnfitAnswer> {
-        let mut wants = Wants { reason: self.reason.clone(), message: self.message(), ..Wants::default() };
+        let mut wants = Wants {
+            reason: self.reason.clone(),
+            message: self.message(),
+            ..Wants::default()
+        };
         match self.action {
             HookAction::Deny => {
-                let reason = self.reason.clone().unwrap_or_else(|| "it gave no reason".to_owned());
-                return Ok(Wants { stop: Some(reason), ..wants });
+                let reason = self
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| "it gave no reason".to_owned());
+                return Ok(Wants {
+                    stop: Some(reason),
+                    ..wants
+                });
             }
             HookAction::AskUser => wants.ask = self.approval(),
             HookAction::Continue | HookAction::Modify | HookAction::InjectContext => {}
@@ -42,13 +52,17 @@ impl HookResult {
         wants.context = self.told_to_model();
         let Some(data) = &self.data else {
             return match self.action {
-                HookAction::Modify => Err(UnfitAnswer("it wants to modify, and gives no `data`".to_owned())),
+                HookAction::Modify => Err(UnfitAnswer(
+                    "it wants to modify, and gives no `data`".to_owned(),
+                )),
                 _ => Ok(wants),
             };
         };
         let changed = |key: &str| data.get(key).filter(|value| **value != sent[key]);
         match event {
-            events::TOOL_PRE => wants.tool_input = changed("tool_input").map(arguments).transpose()?,
+            events::TOOL_PRE => {
+                wants.tool_input = changed("tool_input").map(arguments).transpose()?;
+            }
             events::TOOL_POST | events::TOOL_ERROR => {
                 wants.result = changed("result").map(result).transpose()?;
             }
@@ -68,7 +82,11 @@ impl HookResult {
 
     /// What several handlers want told is in the list; what a single one does, in the field.
     fn told_to_model(&self) -> Vec<String> {
-        let mut told: Vec<String> = self.context_injections.iter().map(|one| one.content.clone()).collect();
+        let mut told: Vec<String> = self
+            .context_injections
+            .iter()
+            .map(|one| one.content.clone())
+            .collect();
         if told.is_empty() {
             told.extend(self.context_injection.clone());
         }

@@ -38,7 +38,11 @@ fn exported(exports: &[String]) -> String {
     if exports.is_empty() {
         return "it exports nothing".to_owned();
     }
-    let mut names: Vec<String> = exports.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let mut names: Vec<String> = exports
+        .iter()
+        .take(SHOWN)
+        .map(|name| format!("`{name}`"))
+        .collect();
     if exports.len() > SHOWN {
         names.push(format!("{} more", exports.len() - SHOWN));
     }
@@ -51,19 +55,32 @@ fn types(found: &[ModuleType]) -> String {
 }
 
 /// What a component with these exports is. Any version of an interface counts.
-pub fn component_type<'a>(exports: impl IntoIterator<Item = &'a str>) -> Result<ModuleType, ComponentError> {
+pub fn component_type<'a>(
+    exports: impl IntoIterator<Item = &'a str>,
+) -> Result<ModuleType, ComponentError> {
     let exports: Vec<&str> = exports.into_iter().collect();
     let offers = |interface: &str| {
-        exports.iter().any(|name| name.split_once('@').map_or(*name, |(bare, _)| bare) == interface)
+        exports
+            .iter()
+            .any(|name| name.split_once('@').map_or(*name, |(bare, _)| bare) == interface)
     };
-    let mut found: Vec<ModuleType> =
-        INTERFACES.iter().filter(|(name, _)| offers(name)).map(|(_, known)| *known).collect();
-    if found.is_empty() && TOOL_FUNCTIONS.iter().all(|function| exports.contains(function)) {
+    let mut found: Vec<ModuleType> = INTERFACES
+        .iter()
+        .filter(|(name, _)| offers(name))
+        .map(|(_, known)| *known)
+        .collect();
+    if found.is_empty()
+        && TOOL_FUNCTIONS
+            .iter()
+            .all(|function| exports.contains(function))
+    {
         found.push(ModuleType::Tool);
     }
     match found.as_slice() {
         [one] => Ok(*one),
-        [] => Err(ComponentError::Unknown { exports: exports.into_iter().map(str::to_owned).collect() }),
+        [] => Err(ComponentError::Unknown {
+            exports: exports.into_iter().map(str::to_owned).collect(),
+        }),
         _ => Err(ComponentError::Ambiguous { found }),
     }
 }

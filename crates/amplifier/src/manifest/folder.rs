@@ -62,7 +62,14 @@ pub fn detect(names: &FolderNames) -> Result<FoundIn, FolderError> {
     let mut components = names.components();
     if !components.is_empty() {
         let artifact = components.remove(0);
-        return Ok(FoundIn::Wasm { artifact, passed_over: components });
+        return Ok(FoundIn::Wasm {
+            artifact,
+            passed_over: components,
+        });
     }
-    if names.has_python() { Ok(FoundIn::Python) } else { Err(FolderError) }
+    if names.has_python() {
+        Ok(FoundIn::Python)
+    } else {
+        Err(FolderError)
+    }
 }

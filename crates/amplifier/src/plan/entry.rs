@@ -52,7 +52,11 @@ impl Entries {
         }
         let mut merged = under;
         for entry in self.list {
-            match merged.list.iter_mut().find(|earlier| earlier.key == entry.key) {
+            match merged
+                .list
+                .iter_mut()
+                .find(|earlier| earlier.key == entry.key)
+            {
                 Some(earlier) => earlier.lay(entry),
                 None => merged.list.push(entry),
             }
@@ -76,59 +80,104 @@ pub(super) fn entries(section: &str, value: &Value, reading: &mut Reading<'_>) -
         (Value::Array(items), None) => (items, false),
         (Value::Null, None) => return Entries::default(),
         (other, None) => {
-            let message = format!("`{section}` must be a list of modules, and is {}", kind_of(other));
+            let message = format!(
+                "`{section}` must be a list of modules, and is {}",
+                kind_of(other)
+            );
             reading.error(section, format!("{section}_type"), message);
             return Entries::default();
         }
     };
     if items.len() > MOST {
-        let message = format!("`{section}` names {} modules, and at most {MOST} are taken", items.len());
+        let message = format!(
+            "`{section}` names {} modules, and at most {MOST} are taken",
+            items.len()
+        );
         reading.error(section, format!("{section}_type"), message);
         return Entries::default();
     }
     if items.is_empty() && !replaces {
         reading.note(section, NoteWeight::Info, format!("`{section}` is empty"));
     }
-    let mut read = Entries { list: Vec::new(), replaces };
+    let mut read = Entries {
+        list: Vec::new(),
+        replaces,
+    };
     for (index, item) in items.iter().enumerate() {
-        let Some(entry) = entry(&format!("{section}[{index}]"), item, reading) else { continue };
+        let Some(entry) = entry(&format!("{section}[{index}]"), item, reading) else {
+            continue;
+        };
         // Of two in one list, the second is laid over the first.
-        read = Entries { list: vec![entry], replaces: false }.over(read);
+        read = Entries {
+            list: vec![entry],
+            replaces: false,
+        }
+        .over(read);
     }
     Entries { replaces, ..read }
 }
 
 fn entry(path: &str, item: &Value, reading: &mut Reading<'_>) -> Option<Entry> {
     let Value::Object(table) = item else {
-        let message = format!("a module is a table with a `module`, and this is {}", kind_of(item));
+        let message = format!(
+            "a module is a table with a `module`, and this is {}",
+            kind_of(item)
+        );
         reading.error(path, format!("{path}_type"), message);
         return None;
     };
     let module = name(path, "module", table.get("module"), reading)?;
     let id = name(path, "id", table.get("id"), reading)?;
     let Some(key) = id.or_else(|| module.clone()) else {
-        reading.error(path, format!("{path}_module_required"), "the key `module` is missing");
+        reading.error(
+            path,
+            format!("{path}_module_required"),
+            "the key `module` is missing",
+        );
         return None;
     };
     let source = table.get("source").filter(|source| !source.is_null());
     let source = source.and_then(|source| reading.source(path, source));
     let config = config(path, table.get("config"), reading);
-    for key in table.keys().filter(|key| !matches!(key.as_str(), "module" | "id" | "source" | "config")) {
+    for key in table
+        .keys()
+        .filter(|key| !matches!(key.as_str(), "module" | "id" | "source" | "config"))
+    {
         let message = match key.as_str() {
-            "instance_id" => "`instance_id` means something for providers only, and is ignored".to_owned(),
-            other => format!("the key `{}` means nothing here, and is ignored", other.escape_debug()),
+            "instance_id" => {
+                "`instance_id` means something for providers only, and is ignored".to_owned()
+            }
+            other => format!(
+                "the key `{}` means nothing here, and is ignored",
+                other.escape_debug()
+            ),
         };
         reading.note(path, NoteWeight::Info, message);
     }
-    Some(Entry { key, module, source, config, place: reading.place(path) })
+    Some(Entry {
+        key,
+        module,
+        source,
+        config,
+        place: reading.place(path),
+    })
 }
 
 /// The inner `None` where the key is missing, the outer where it is wrong.
-fn name(path: &str, key: &str, value: Option<&Value>, reading: &mut Reading<'_>) -> Option<Option<String>> {
+fn name(
+    path: &str,
+    key: &str,
+    value: Option<&Value>,
+    reading: &mut Reading<'_>,
+) -> Option<Option<String>> {
     match value {
         None | Some(Value::Null) => Some(None),
         Some(Value::String(text)) if text.trim().is_empty() => {
-            reading.error(path, format!("{path}_{key}_empty"), format!("`{key}` is empty"));
+            reading.error(
+                path,
+                format!("{path}_{key}_empty"),
+                format!("`{key}` is empty"),
+            );
             None
         }
         Some(Value::String(text)) => {
@@ -156,7 +205,8 @@ fn config(path: &str, value: Option<&Value>, reading: &mut Reading<'_>) -> Map<S
     match value {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(table)) => {
-            let entry = |(key, value): (&String, &Value)| (key.clone(), reading.expanded(value.clone()));
+            let entry =
+                |(key, value): (&String, &Value)| (key.clone(), reading.expanded(value.clone()));
             table.iter().map(entry).collect()
         }
         Some(other) => {
@@ -168,7 +218,11 @@ fn config(path: &str, value: Option<&Value>, reading: &mut Reading<'_>) -> Map<S
 }
 
 /// Reads one entry of `overrides`.
-pub(super) fn one_override(path: &str, value: &Value, reading: &mut Reading<'_>) -> Option<Override> {
+pub(super) fn one_override(
+    path: &str,
+    value: &Value,
+    reading: &mut Reading<'_>,
+) -> Option<Override> {
     let Value::Object(table) = value else {
         let message = format!("an override is a table, and this is {}", kind_of(value));
         reading.error(path, format!("{path}_type"), message);
@@ -176,5 +230,8 @@ pub(super) fn one_override(path: &str, value: &Value, reading: &mut Reading<'_>)
     };
     let source = table.get("source").filter(|source| !source.is_null());
     let source = source.and_then(|source| reading.source(path, source));
-    Some(Override { source, config: config(path, table.get("config"), reading) })
+    Some(Override {
+        source,
+        config: config(path, table.get("config"), reading),
+    })
 }

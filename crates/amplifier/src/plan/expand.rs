@@ -13,14 +13,22 @@ pub(super) fn expand(
 ) {
     match value {
         Value::String(text) if text.contains("${") => *text = expanded(text, lookup, unset),
-        Value::Array(items) => items.iter_mut().for_each(|item| expand(item, lookup, unset)),
-        Value::Object(table) => table.values_mut().for_each(|item| expand(item, lookup, unset)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| expand(item, lookup, unset)),
+        Value::Object(table) => table
+            .values_mut()
+            .for_each(|item| expand(item, lookup, unset)),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
 /// Values are not looked at again: one that holds `${` is not ours to read.
-fn expanded(text: &str, lookup: &dyn Fn(&str) -> Option<String>, unset: &mut BTreeSet<String>) -> String {
+fn expanded(
+    text: &str,
+    lookup: &dyn Fn(&str) -> Option<String>,
+    unset: &mut BTreeSet<String>,
+) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -51,7 +59,9 @@ fn expanded(text: &str, lookup: &dyn Fn(&str) -> Option<String>, unset: &mut BTr
 fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 #[cfg(test)]

@@ -14,7 +14,10 @@ pub(super) fn merge(under: Value, over: Value) -> Value {
         // What replaced a list is one, for whoever adds to it.
         (under, Value::Array(more)) if replacement(&under).is_some() => {
             let list = replacement(&under).cloned().unwrap_or_default();
-            Value::Object(Map::from_iter([(REPLACE.to_owned(), Value::Array(joined(list, more)))]))
+            Value::Object(Map::from_iter([(
+                REPLACE.to_owned(),
+                Value::Array(joined(list, more)),
+            )]))
         }
         (Value::Object(under), Value::Object(over))
             if replacement_in(&over).is_none() && replacement_in(&under).is_none() =>
@@ -27,7 +30,10 @@ pub(super) fn merge(under: Value, over: Value) -> Value {
 }
 
 /// The same for tables.
-pub(super) fn merge_tables(mut under: Map<String, Value>, over: Map<String, Value>) -> Map<String, Value> {
+pub(super) fn merge_tables(
+    mut under: Map<String, Value>,
+    over: Map<String, Value>,
+) -> Map<String, Value> {
     for (key, value) in over {
         match under.get_mut(&key) {
             Some(place) => *place = merge(place.take(), value),
@@ -54,7 +60,12 @@ pub(super) fn settle(value: Value) -> Value {
     match value {
         Value::Object(mut table) => match replacement_in(&table).is_some() {
             true => settle(table.remove(REPLACE).unwrap_or_default()),
-            false => Value::Object(table.into_iter().map(|(key, value)| (key, settle(value))).collect()),
+            false => Value::Object(
+                table
+                    .into_iter()
+                    .map(|(key, value)| (key, settle(value)))
+                    .collect(),
+            ),
         },
         Value::Array(items) => Value::Array(items.into_iter().map(settle).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
@@ -67,7 +78,11 @@ pub(super) fn replacement(value: &Value) -> Option<&Vec<Value>> {
 }
 
 fn replacement_in(table: &Map<String, Value>) -> Option<&Vec<Value>> {
-    if table.len() == 1 { table.get(REPLACE)?.as_array() } else { None }
+    if table.len() == 1 {
+        table.get(REPLACE)?.as_array()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -90,26 +105,66 @@ mod tests {
             &json!({ "a": 1, "b": { "c": 1, "d": 2 } }),
         );
         check(&json!([1, 2]), &json!([2, 3]), &json!([1, 2, 3]));
-        check(&json!([1, "1"]), &json!(["1", true]), &json!([1, "1", true]));
-        check(&json!([{ "a": 1, "b": 2 }]), &json!([{ "b": 2, "a": 1 }]), &json!([{ "a": 1, "b": 2 }]));
-        check(&json!({ "a": [1] }), &json!({ "a": "x" }), &json!({ "a": "x" }));
-        check(&json!({ "a": { "b": 1 } }), &json!({ "a": null }), &json!({ "a": null }));
+        check(
+            &json!([1, "1"]),
+            &json!(["1", true]),
+            &json!([1, "1", true]),
+        );
+        check(
+            &json!([{ "a": 1, "b": 2 }]),
+            &json!([{ "b": 2, "a": 1 }]),
+            &json!([{ "a": 1, "b": 2 }]),
+        );
+        check(
+            &json!({ "a": [1] }),
+            &json!({ "a": "x" }),
+            &json!({ "a": "x" }),
+        );
+        check(
+            &json!({ "a": { "b": 1 } }),
+            &json!({ "a": null }),
+            &json!({ "a": null }),
+        );
     }
 
     #[test]
     fn a_list_is_replaced_where_the_later_one_says_so() {
-        check(&json!({ "a": [1, 2] }), &json!({ "a": { "replace": [3] } }), &json!({ "a": [3] }));
-        check(&json!({ "a": [1, 2] }), &json!({ "a": { "replace": [] } }), &json!({ "a": [] }));
-        check(&json!({}), &json!({ "a": { "replace": [3] } }), &json!({ "a": [3] }));
-        check(&json!({ "a": { "replace": [1] } }), &json!({ "a": [2] }), &json!({ "a": [1, 2] }));
-        check(&json!({ "a": { "replace": [1] } }), &json!({ "a": { "replace": [2] } }), &json!({ "a": [2] }));
+        check(
+            &json!({ "a": [1, 2] }),
+            &json!({ "a": { "replace": [3] } }),
+            &json!({ "a": [3] }),
+        );
+        check(
+            &json!({ "a": [1, 2] }),
+            &json!({ "a": { "replace": [] } }),
+            &json!({ "a": [] }),
+        );
+        check(
+            &json!({}),
+            &json!({ "a": { "replace": [3] } }),
+            &json!({ "a": [3] }),
+        );
+        check(
+            &json!({ "a": { "replace": [1] } }),
+            &json!({ "a": [2] }),
+            &json!({ "a": [1, 2] }),
+        );
+        check(
+            &json!({ "a": { "replace": [1] } }),
+            &json!({ "a": { "replace": [2] } }),
+            &json!({ "a": [2] }),
+        );
         // A table of that very form is had by writing it twice; no other form means it.
         check(
             &json!({}),
             &json!({ "a": { "replace": { "replace": [3] } } }),
             &json!({ "a": { "replace": [3] } }),
         );
-        check(&json!({}), &json!({ "a": { "replace": "x" } }), &json!({ "a": { "replace": "x" } }));
+        check(
+            &json!({}),
+            &json!({ "a": { "replace": "x" } }),
+            &json!({ "a": { "replace": "x" } }),
+        );
         check(
             &json!({}),
             &json!({ "a": { "replace": [1], "b": 2 } }),

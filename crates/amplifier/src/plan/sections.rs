@@ -25,7 +25,10 @@ pub(super) fn read(value: &Value, reading: &mut Reading<'_>) -> Plan {
         // An empty file plans nothing.
         Value::Null => &empty,
         other => {
-            let message = format!("a plan is a table of sections, and this is {}", kind_of(other));
+            let message = format!(
+                "a plan is a table of sections, and this is {}",
+                kind_of(other)
+            );
             reading.error("", "root_type", message);
             return Plan::default();
         }
@@ -43,9 +46,14 @@ pub(super) fn read(value: &Value, reading: &mut Reading<'_>) -> Plan {
                 session(value, reading);
                 of_the_agent(section, reading);
             }
-            other if OF_THE_AGENT.iter().any(|(name, _)| *name == other) => of_the_agent(section, reading),
+            other if OF_THE_AGENT.iter().any(|(name, _)| *name == other) => {
+                of_the_agent(section, reading);
+            }
             other => {
-                let message = format!("the section `{}` is unknown, and is ignored", other.escape_debug());
+                let message = format!(
+                    "the section `{}` is unknown, and is ignored",
+                    other.escape_debug()
+                );
                 reading.note(section, NoteWeight::Warning, message);
             }
         }
@@ -54,8 +62,12 @@ pub(super) fn read(value: &Value, reading: &mut Reading<'_>) -> Plan {
 }
 
 fn of_the_agent(section: &str, reading: &mut Reading<'_>) {
-    let what = OF_THE_AGENT.iter().find(|(name, _)| *name == section).map_or("", |(_, what)| what);
-    let message = format!("`{section}` ({what}) is left to the agent: this host mounts tools and hooks");
+    let what = OF_THE_AGENT
+        .iter()
+        .find(|(name, _)| *name == section)
+        .map_or("", |(_, what)| what);
+    let message =
+        format!("`{section}` ({what}) is left to the agent: this host mounts tools and hooks");
     reading.note(section, NoteWeight::Info, message);
 }
 
@@ -76,7 +88,11 @@ fn session(value: &Value, reading: &mut Reading<'_>) {
                     reading.error(&path, format!("{path}_module_empty"), "`module` is empty");
                 }
                 None | Some(Value::Null) => {
-                    reading.error(&path, format!("{path}_module_required"), "the key `module` is missing");
+                    reading.error(
+                        &path,
+                        format!("{path}_module_required"),
+                        "the key `module` is missing",
+                    );
                 }
                 Some(other) => {
                     let message = format!("`module` must be a text, and is {}", kind_of(other));
@@ -84,7 +100,10 @@ fn session(value: &Value, reading: &mut Reading<'_>) {
                 }
             },
             Some(other) => {
-                let message = format!("`{path}` must be a name or a table, and is {}", kind_of(other));
+                let message = format!(
+                    "`{path}` must be a name or a table, and is {}",
+                    kind_of(other)
+                );
                 reading.error(&path, format!("{path}_type"), message);
             }
         }
@@ -97,7 +116,10 @@ fn header(value: &Value, reading: &mut Reading<'_>) -> BundleHeader {
         let message = format!("`bundle` must be a table, and is {}", kind_of(value));
         reading.error("bundle", "bundle_type", message);
     }
-    BundleHeader { name: text("name"), namespace_root: text("namespace_root") }
+    BundleHeader {
+        name: text("name"),
+        namespace_root: text("namespace_root"),
+    }
 }
 
 fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<IncludeEntry> {
@@ -117,7 +139,10 @@ fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<IncludeEntry> {
         };
         let named = source.as_str().and_then(named);
         let target = named.or_else(|| reading.source(&path, source).map(IncludeTarget::Source));
-        found.extend(target.map(|target| IncludeEntry { target, place: reading.place(&path) }));
+        found.extend(target.map(|target| IncludeEntry {
+            target,
+            place: reading.place(&path),
+        }));
     }
     found
 }
@@ -126,14 +151,19 @@ fn includes(value: &Value, reading: &mut Reading<'_>) -> Vec<IncludeEntry> {
 fn named(text: &str) -> Option<IncludeTarget> {
     let (namespace, path) = text.trim().split_once(':')?;
     let is_name = namespace.len() > 1 && !namespace.contains(['+', '/', '.', '~']);
-    (is_name && !path.starts_with("//"))
-        .then(|| IncludeTarget::Named { namespace: namespace.to_owned(), path: path.to_owned() })
+    (is_name && !path.starts_with("//")).then(|| IncludeTarget::Named {
+        namespace: namespace.to_owned(),
+        path: path.to_owned(),
+    })
 }
 
 fn overrides(plan: &mut Plan, value: &Value, reading: &mut Reading<'_>) {
     let Value::Object(table) = value else {
         if !value.is_null() {
-            let message = format!("`overrides` must be a table of modules, and is {}", kind_of(value));
+            let message = format!(
+                "`overrides` must be a table of modules, and is {}",
+                kind_of(value)
+            );
             reading.error("overrides", "overrides_type", message);
         }
         return;

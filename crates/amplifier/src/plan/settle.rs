@@ -22,11 +22,18 @@ impl Plan {
             for entry in &self.entries(kind).list {
                 let mut unusable = |why: String| {
                     let (place, message) = (entry.place.clone(), why.clone());
-                    notes.push(PlanNote { place, weight: NoteWeight::Warning, message });
+                    notes.push(PlanNote {
+                        place,
+                        weight: NoteWeight::Warning,
+                        message,
+                    });
                     PlannedModule {
                         kind,
                         id: ModuleId::new(entry.key.as_str()),
-                        source: Some(ModuleSource::Unspoken { text: entry.key.clone(), why }),
+                        source: Some(ModuleSource::Unspoken {
+                            text: entry.key.clone(),
+                            why,
+                        }),
                         config: Map::new(),
                         place: entry.place.clone(),
                     }
@@ -35,8 +42,13 @@ impl Plan {
                     modules.push(unusable("no plan names the module of this `id`".to_owned()));
                     continue;
                 };
-                if modules.iter().any(|known| known.kind == kind && known.id.as_str() == module) {
-                    let why = format!("`{module}` is planned twice under different ids, and is mounted once");
+                if modules
+                    .iter()
+                    .any(|known| known.kind == kind && known.id.as_str() == module)
+                {
+                    let why = format!(
+                        "`{module}` is planned twice under different ids, and is mounted once"
+                    );
                     modules.push(unusable(why));
                     continue;
                 }
@@ -48,7 +60,9 @@ impl Plan {
                 modules.push(PlannedModule {
                     kind,
                     id: ModuleId::new(module.as_str()),
-                    source: over.and_then(|over| over.source).or_else(|| entry.source.clone()),
+                    source: over
+                        .and_then(|over| over.source)
+                        .or_else(|| entry.source.clone()),
                     config: settled(config),
                     place: entry.place.clone(),
                 });
@@ -60,7 +74,11 @@ impl Plan {
     /// What is laid over an entry: by its module, and more exactly by its `id`.
     fn override_of(&self, entry: &Entry, module: &str) -> Option<Override> {
         let of_module = self.overrides.get(module).cloned();
-        let of_id = self.overrides.get(&entry.key).filter(|_| entry.key != module).cloned();
+        let of_id = self
+            .overrides
+            .get(&entry.key)
+            .filter(|_| entry.key != module)
+            .cloned();
         match (of_module, of_id) {
             (Some(mut under), Some(over)) => {
                 under.lay(over);
@@ -72,7 +90,10 @@ impl Plan {
 }
 
 fn settled(config: Map<String, Value>) -> Map<String, Value> {
-    config.into_iter().map(|(key, value)| (key, merge::settle(value))).collect()
+    config
+        .into_iter()
+        .map(|(key, value)| (key, merge::settle(value)))
+        .collect()
 }
 
 /// Takes sources from the environment where it has some: `AMPLIFIER_MODULE_TOOL_BASH` counts before whatever plans say
@@ -84,9 +105,20 @@ pub fn override_sources(
 ) -> Vec<PlanNote> {
     let mut notes = Vec::new();
     for module in modules {
-        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-        let name: String = "AMPLIFIER_MODULE_".chars().chain(module.id.as_str().chars().map(upper)).collect();
-        let Some(mut text) = lookup(&name).filter(|text| !text.trim().is_empty()) else { continue };
+        let upper = |c: char| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        };
+        let name: String = "AMPLIFIER_MODULE_"
+            .chars()
+            .chain(module.id.as_str().chars().map(upper))
+            .collect();
+        let Some(mut text) = lookup(&name).filter(|text| !text.trim().is_empty()) else {
+            continue;
+        };
         super::at_home(&mut text, lookup);
         match ModuleSource::parse(&text, base) {
             Ok(source) => module.source = Some(source),

@@ -15,19 +15,36 @@ fn lookup(name: &str) -> Option<String> {
 }
 
 fn read(value: &Value) -> Result<(Plan, Vec<PlanNote>), PlanErrors> {
-    Plan::read(value, PlanFile { name: "plan.yaml", folder: Path::new("/plans"), lookup: &lookup })
+    Plan::read(
+        value,
+        PlanFile {
+            name: "plan.yaml",
+            folder: Path::new("/plans"),
+            lookup: &lookup,
+        },
+    )
 }
 
 fn planned(values: &[Value]) -> Vec<PlannedModule> {
-    let plan = values.iter().fold(Plan::default(), |under, value| read(value).unwrap().0.over(under));
+    let plan = values.iter().fold(Plan::default(), |under, value| {
+        read(value).unwrap().0.over(under)
+    });
     plan.settle().0
 }
 
 /// `kind id source config` of each module.
 fn told(modules: &[PlannedModule]) -> Vec<String> {
     let line = |module: &PlannedModule| {
-        let source = module.source.as_ref().map_or("-".to_owned(), ToString::to_string);
-        format!("{:?} {} {source} {}", module.kind, module.id, Value::Object(module.config.clone()))
+        let source = module
+            .source
+            .as_ref()
+            .map_or("-".to_owned(), ToString::to_string);
+        format!(
+            "{:?} {} {source} {}",
+            module.kind,
+            module.id,
+            Value::Object(module.config.clone())
+        )
     };
     modules.iter().map(line).collect()
 }
@@ -55,9 +72,14 @@ fn tools_and_hooks_are_planned_and_the_rest_is_noted() {
             "Hook hooks-tool-dedupe git+https://h/o/r@main {}",
         ]
     );
-    assert_eq!((modules[0].place.as_str(), more), ("plan.yaml: tools[0]", Vec::new()));
-    let mut noted: Vec<(&str, NoteWeight)> =
-        notes.iter().map(|note| (note.place.as_str(), note.weight)).collect();
+    assert_eq!(
+        (modules[0].place.as_str(), more),
+        ("plan.yaml: tools[0]", Vec::new())
+    );
+    let mut noted: Vec<(&str, NoteWeight)> = notes
+        .iter()
+        .map(|note| (note.place.as_str(), note.weight))
+        .collect();
     noted.sort_by_key(|(place, _)| *place);
     assert_eq!(
         noted,
@@ -82,20 +104,47 @@ fn errors_have_the_names_of_amplifiers_checks() {
     check(json!([]), &["root_type"]);
     check(json!(null), &[]);
     check(json!({ "session": 5 }), &["session_type"]);
-    check(json!({ "session": { "orchestrator": 5 } }), &["session.orchestrator_type"]);
-    check(json!({ "session": { "context": {} } }), &["session.context_module_required"]);
+    check(
+        json!({ "session": { "orchestrator": 5 } }),
+        &["session.orchestrator_type"],
+    );
+    check(
+        json!({ "session": { "context": {} } }),
+        &["session.context_module_required"],
+    );
     check(json!({ "tools": {} }), &["tools_type"]);
     check(json!({ "tools": ["tool-a"] }), &["tools[0]_type"]);
     check(json!({ "tools": [{}] }), &["tools[0]_module_required"]);
-    check(json!({ "tools": [{ "module": 5 }] }), &["tools[0]_module_type"]);
-    check(json!({ "tools": [{ "module": " " }] }), &["tools[0]_module_empty"]);
-    check(json!({ "tools": [{ "module": "../x" }] }), &["tools[0]_module_type"]);
-    check(json!({ "tools": [{ "module": "a", "config": [] }] }), &["tools[0]_config_type"]);
-    check(json!({ "tools": [{ "module": "a", "source": 5 }] }), &["tools[0]_source_type"]);
-    check(json!({ "hooks": [{ "module": "a" }, { "module": "" }] }), &["hooks[1]_module_empty"]);
+    check(
+        json!({ "tools": [{ "module": 5 }] }),
+        &["tools[0]_module_type"],
+    );
+    check(
+        json!({ "tools": [{ "module": " " }] }),
+        &["tools[0]_module_empty"],
+    );
+    check(
+        json!({ "tools": [{ "module": "../x" }] }),
+        &["tools[0]_module_type"],
+    );
+    check(
+        json!({ "tools": [{ "module": "a", "config": [] }] }),
+        &["tools[0]_config_type"],
+    );
+    check(
+        json!({ "tools": [{ "module": "a", "source": 5 }] }),
+        &["tools[0]_source_type"],
+    );
+    check(
+        json!({ "hooks": [{ "module": "a" }, { "module": "" }] }),
+        &["hooks[1]_module_empty"],
+    );
     check(json!({ "includes": {} }), &["includes_type"]);
     let error = read(&json!({ "tools": [{}] })).unwrap_err().to_string();
-    assert_eq!(error, "plan.yaml: tools[0]: the key `module` is missing (tools[0]_module_required)");
+    assert_eq!(
+        error,
+        "plan.yaml: tools[0]: the key `module` is missing (tools[0]_module_required)"
+    );
 }
 
 #[test]
@@ -118,7 +167,8 @@ fn later_plans_are_laid_over_earlier_ones() {
             "Tool tool-c - {}",
         ]
     );
-    let list = json!({ "tools": [{ "module": "tool-a", "config": { "paths": { "replace": ["z"] } } }] });
+    let list =
+        json!({ "tools": [{ "module": "tool-a", "config": { "paths": { "replace": ["z"] } } }] });
     let modules = planned(&[under.clone(), list]);
     assert_eq!(modules[0].config["paths"], json!(["z"]));
     let all = json!({ "tools": { "replace": [{ "module": "tool-z" }] } });
@@ -133,14 +183,21 @@ fn ids_tell_entries_apart_and_reach_into_other_plans() {
     let over = json!({ "tools": [{ "id": "mine", "config": { "y": 2 } }, { "id": "nobody", "config": {} }] });
     let plan = read(&over).unwrap().0.over(read(&under).unwrap().0);
     let (modules, notes) = plan.settle();
-    assert_eq!(told(&modules), ["Tool tool-a - {\"x\":1,\"y\":2}", "Tool nobody nobody {}"]);
-    assert_eq!((notes.len(), notes[0].place.as_str()), (1, "plan.yaml: tools[1]"));
-    let twice =
-        json!({ "tools": [{ "id": "one", "module": "tool-a" }, { "id": "two", "module": "tool-a" }] });
+    assert_eq!(
+        told(&modules),
+        ["Tool tool-a - {\"x\":1,\"y\":2}", "Tool nobody nobody {}"]
+    );
+    assert_eq!(
+        (notes.len(), notes[0].place.as_str()),
+        (1, "plan.yaml: tools[1]")
+    );
+    let twice = json!({ "tools": [{ "id": "one", "module": "tool-a" }, { "id": "two", "module": "tool-a" }] });
     let (modules, notes) = read(&twice).unwrap().0.settle();
     assert_eq!(notes.len(), 1);
     assert_eq!(told(&modules), ["Tool tool-a - {}", "Tool two two {}"]);
-    assert!(matches!(&modules[1].source, Some(ModuleSource::Unspoken { why, .. }) if why.contains("twice")));
+    assert!(
+        matches!(&modules[1].source, Some(ModuleSource::Unspoken { why, .. }) if why.contains("twice"))
+    );
 }
 
 #[test]
@@ -157,12 +214,22 @@ fn overrides_sources_and_the_environment_have_the_last_word() {
     let mut modules = planned(&[value]);
     assert_eq!(
         told(&modules),
-        ["Tool tool-a /a {\"x\":1}", "Tool tool-b /second {}", "Tool tool-c /other {\"y\":[1]}"]
+        [
+            "Tool tool-a /a {\"x\":1}",
+            "Tool tool-b /second {}",
+            "Tool tool-c /other {\"y\":[1]}"
+        ]
     );
     let notes = override_sources(&mut modules, Path::new("/here"), &lookup);
-    assert_eq!(modules[0].source.as_ref().unwrap().to_string(), "/here/local/a");
+    assert_eq!(
+        modules[0].source.as_ref().unwrap().to_string(),
+        "/here/local/a"
+    );
     assert_eq!(modules[1].source.as_ref().unwrap().to_string(), "/second");
-    assert_eq!((notes.len(), notes[0].place.as_str()), (1, "AMPLIFIER_MODULE_TOOL_B"));
+    assert_eq!(
+        (notes.len(), notes[0].place.as_str()),
+        (1, "AMPLIFIER_MODULE_TOOL_B")
+    );
 }
 
 #[test]
@@ -174,7 +241,10 @@ fn overrides_are_found_by_id_too_and_that_counts_more() {
             "tool-a": { "source": "/wide", "config": { "x": 1, "y": 1 } },
         },
     });
-    assert_eq!(told(&planned(&[value])), ["Tool tool-a /exact {\"x\":1,\"y\":2}"]);
+    assert_eq!(
+        told(&planned(&[value])),
+        ["Tool tool-a /exact {\"x\":1,\"y\":2}"]
+    );
 }
 
 #[test]
@@ -183,7 +253,10 @@ fn a_source_that_is_not_spoken_is_the_modules_own_trouble() {
         { "module": "tool-a", "source": "C:\\mods" },
         { "module": "tool-b", "source": "/b" },
     ] });
-    assert_eq!(told(&planned(&[value])), ["Tool tool-a C:\\mods {}", "Tool tool-b /b {}"]);
+    assert_eq!(
+        told(&planned(&[value])),
+        ["Tool tool-a C:\\mods {}", "Tool tool-b /b {}"]
+    );
 }
 
 #[test]
@@ -198,14 +271,30 @@ fn a_bundle_names_what_it_builds_on() {
         IncludeTarget::Named { namespace, path } => format!("{path} of {namespace}"),
     };
     let includes: Vec<String> = plan.includes().iter().map(told).collect();
-    assert_eq!(includes, ["/plans/base.yaml", "git+https://h/o/r@main", "behaviors/x of foundation"]);
-    assert_eq!((plan.header().name.as_deref(), notes), (Some("mine"), Vec::new()));
+    assert_eq!(
+        includes,
+        [
+            "/plans/base.yaml",
+            "git+https://h/o/r@main",
+            "behaviors/x of foundation"
+        ]
+    );
+    assert_eq!(
+        (plan.header().name.as_deref(), notes),
+        (Some("mine"), Vec::new())
+    );
 }
 
 #[test]
 fn a_variable_without_a_value_is_told() {
-    let value = json!({ "tools": [{ "module": "tool-a", "config": { "key": "${NOBODY_SET_THIS}" } }] });
+    let value =
+        json!({ "tools": [{ "module": "tool-a", "config": { "key": "${NOBODY_SET_THIS}" } }] });
     let (plan, notes) = read(&value).unwrap();
     assert_eq!(plan.settle().0[0].config["key"], json!(""));
-    assert!(notes.iter().any(|note| note.message.contains("`NOBODY_SET_THIS`")), "{notes:?}");
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.message.contains("`NOBODY_SET_THIS`")),
+        "{notes:?}"
+    );
 }

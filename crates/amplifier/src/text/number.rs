@@ -26,14 +26,27 @@ pub(super) fn compact(token: &str) -> String {
 /// The shortest digits that read back as the same number, with an exponent below 1e-4 and from 1e16 on.
 fn float(number: f64) -> String {
     if number.is_infinite() {
-        return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+        return if number > 0.0 {
+            "Infinity"
+        } else {
+            "-Infinity"
+        }
+        .to_owned();
     }
     let shortest = format!("{number:e}");
-    let Some((digits, exponent)) = shortest.split_once('e') else { return shortest };
-    let Ok(exponent) = exponent.parse::<i32>() else { return shortest };
+    let Some((digits, exponent)) = shortest.split_once('e') else {
+        return shortest;
+    };
+    let Ok(exponent) = exponent.parse::<i32>() else {
+        return shortest;
+    };
     if (-4..16).contains(&exponent) {
         let plain = format!("{number}");
-        return if plain.contains('.') { plain } else { plain + ".0" };
+        return if plain.contains('.') {
+            plain
+        } else {
+            plain + ".0"
+        };
     }
     let mut written = digits.to_owned();
     let sign = if exponent < 0 { '-' } else { '+' };

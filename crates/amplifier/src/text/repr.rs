@@ -26,7 +26,11 @@ fn plain(value: &Value, written: &mut String) {
         Value::String(text) => quoted(text, written),
         Value::Array(items) => list(items.iter(), written, plain),
         Value::Object(fields) => {
-            dictionary(fields.iter().map(|(key, value)| (key.as_str(), value)), written, plain);
+            dictionary(
+                fields.iter().map(|(key, value)| (key.as_str(), value)),
+                written,
+                plain,
+            );
         }
     }
 }
@@ -96,7 +100,11 @@ fn dictionary<'a, T>(
 }
 
 fn quoted(text: &str, written: &mut String) {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
     written.push(quote);
     for c in text.chars() {
         match c {

@@ -43,7 +43,10 @@ impl Style {
             '\u{c}' => written.push_str("\\f"),
             ' '..='~' => written.push(c),
             c if self == Self::Compact && c >= ' ' => written.push(c),
-            other => other.encode_utf16(&mut [0; 2]).iter().for_each(|unit| hex(*unit, written)),
+            other => other
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| hex(*unit, written)),
         }
     }
 
@@ -111,7 +114,9 @@ fn string(text: &str, start: usize, style: Style, written: &mut String) -> usize
 
 /// Writes what an escape stands for, and says where it ends.
 fn escape(text: &str, at: usize, style: Style, written: &mut String) -> usize {
-    let Some(unit) = escaped_unit(text, at) else { return short_escape(text, at, style, written) };
+    let Some(unit) = escaped_unit(text, at) else {
+        return short_escape(text, at, style, written);
+    };
     let pair = [unit, escaped_unit(text, at + 6).unwrap_or_default()];
     match char::decode_utf16(pair).next() {
         Some(Ok(c)) => {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use toolpost_amplifier::{ContentBlock, ToolError, ToolResult, into_outcome, of_result};
 use toolpost_model::{
-    Content, Disposition, ErrorClass, InvocationId, Outcome, Recoverability, RetryGuidance, Timings,
-    ToolFailure, ToolOutput,
+    Content, Disposition, ErrorClass, InvocationId, Outcome, Recoverability, RetryGuidance,
+    Timings, ToolFailure, ToolOutput,
 };
 
 fn parsed(text: &str) -> ToolResult {
@@ -32,7 +32,11 @@ fn hosted(end: Result<ToolOutput, ToolFailure>) -> toolpost_model::ToolResult {
     toolpost_model::ToolResult {
         invocation_id: InvocationId::new(),
         tool_id: None,
-        outcome: if is_error { Outcome::Failed } else { Outcome::Succeeded },
+        outcome: if is_error {
+            Outcome::Failed
+        } else {
+            Outcome::Succeeded
+        },
         disposition: Disposition::Inline,
         is_error,
         content,
@@ -57,7 +61,10 @@ fn a_success_is_shown_in_the_contracts_words() {
     assert_eq!(output.content, [Content::text(r#"{"b": 1, "a": 2}"#)]);
     assert_eq!(output.structured, Some(json!({"a": 2, "b": 1})));
     let output = into_outcome(parsed(r#"{"output": true}"#)).unwrap();
-    assert_eq!((output.content, output.structured), (vec![Content::text("True")], None));
+    assert_eq!(
+        (output.content, output.structured),
+        (vec![Content::text("True")], None)
+    );
     let output = into_outcome(parsed("{}")).unwrap();
     assert_eq!(output.content, [Content::text("Success")]);
 }
@@ -68,7 +75,10 @@ fn pieces_follow_the_text_and_stand_alone_without_one() {
     let pieces = vec![ContentBlock::Text("seen".to_owned()), image];
     let shown = [
         Content::text("seen"),
-        Content::Image { data: "aGk=".to_owned(), media_type: "image/png".to_owned() },
+        Content::Image {
+            data: "aGk=".to_owned(),
+            media_type: "image/png".to_owned(),
+        },
     ];
     let output = into_outcome(ToolResult::success("x").with_content(pieces.clone())).unwrap();
     assert_eq!(output.content[0], Content::text("x"));
@@ -80,8 +90,14 @@ fn pieces_follow_the_text_and_stand_alone_without_one() {
 #[test]
 fn of_a_failure_nothing_is_lost() {
     let error = r#"{"message": "no such file", "type": "FileNotFoundError", "errno": 2}"#;
-    let failure = into_outcome(parsed(&format!(r#"{{"success": false, "error": {error}}}"#))).unwrap_err();
-    assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::ExecutionFailed, "no such file"));
+    let failure = into_outcome(parsed(&format!(
+        r#"{{"success": false, "error": {error}}}"#
+    )))
+    .unwrap_err();
+    assert_eq!(
+        (failure.class, failure.message.as_str()),
+        (ErrorClass::ExecutionFailed, "no such file")
+    );
     let details: Value = serde_json::from_str(error).unwrap();
     assert_eq!(failure.details, Some(json!({"error": details})));
     assert!(failure.content.is_empty(), "the message is not told twice");
@@ -89,10 +105,17 @@ fn of_a_failure_nothing_is_lost() {
     let text = r#"{"success": false, "output": {"stdout": "x", "returncode": 1}}"#;
     let failure = into_outcome(parsed(text)).unwrap_err();
     assert_eq!(failure.message, "the tool failed and gave no reason");
-    assert_eq!(failure.content, [Content::text(r#"{"stdout": "x", "returncode": 1}"#)]);
-    assert_eq!(failure.details, Some(json!({"output": {"stdout": "x", "returncode": 1}})));
+    assert_eq!(
+        failure.content,
+        [Content::text(r#"{"stdout": "x", "returncode": 1}"#)]
+    );
+    assert_eq!(
+        failure.details,
+        Some(json!({"output": {"stdout": "x", "returncode": 1}}))
+    );
 
-    let failure = into_outcome(parsed(r#"{"success": false, "output": "first\nsecond"}"#)).unwrap_err();
+    let failure =
+        into_outcome(parsed(r#"{"success": false, "output": "first\nsecond"}"#)).unwrap_err();
     assert_eq!(failure.message, "first");
     assert_eq!(failure.content, [Content::text("first\nsecond")]);
 }
@@ -100,10 +123,22 @@ fn of_a_failure_nothing_is_lost() {
 #[test]
 fn a_failure_without_a_message_reads_as_an_unknown_error() {
     for (text, expected) in [
-        (r#"{"success": false, "error": {"type": "T"}}"#, "Error: Unknown error"),
-        (r#"{"success": false, "error": {"type": "T", "message": null}}"#, "Error: Unknown error"),
-        (r#"{"success": false, "error": {"message": ""}}"#, "Error: Unknown error"),
-        (r#"{"success": false, "output": {"a": 1}, "error": {"type": "T"}}"#, "Error: Unknown error"),
+        (
+            r#"{"success": false, "error": {"type": "T"}}"#,
+            "Error: Unknown error",
+        ),
+        (
+            r#"{"success": false, "error": {"type": "T", "message": null}}"#,
+            "Error: Unknown error",
+        ),
+        (
+            r#"{"success": false, "error": {"message": ""}}"#,
+            "Error: Unknown error",
+        ),
+        (
+            r#"{"success": false, "output": {"a": 1}, "error": {"type": "T"}}"#,
+            "Error: Unknown error",
+        ),
         // Without any error these are Amplifier's own words.
         (r#"{"success": false, "error": {}}"#, "Error: Failed"),
         (r#"{"success": false}"#, "Error: Failed"),
@@ -125,20 +160,30 @@ fn hooks_see_a_modules_result_as_the_module_gave_it() {
         r#"{"success": false, "output": {"stdout": "x"}, "error": {"message": "m"}}"#,
     ] {
         let given = parsed(text);
-        assert_eq!(of_result(&hosted(into_outcome(given.clone()))), given, "{text}");
+        assert_eq!(
+            of_result(&hosted(into_outcome(given.clone()))),
+            given,
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn hooks_see_the_hosts_own_failures_with_their_class() {
-    let result = of_result(&hosted(Err(ToolFailure::of(ErrorClass::Timeout, "too slow"))));
+    let result = of_result(&hosted(Err(ToolFailure::of(
+        ErrorClass::Timeout,
+        "too slow",
+    ))));
     assert!(!result.is_success());
     assert_eq!(result.error().unwrap()["type"], "timeout");
     assert_eq!(result.error().unwrap()["message"], "too slow");
     // Details that merely look alike are somebody else's.
     let mut failure = ToolFailure::new("odd");
     failure.details = Some(json!({"error": {"message": "x"}, "violations": []}));
-    assert_eq!(of_result(&hosted(Err(failure))).error().unwrap()["message"], "odd");
+    assert_eq!(
+        of_result(&hosted(Err(failure))).error().unwrap()["message"],
+        "odd"
+    );
 }
 
 #[test]
@@ -155,9 +200,18 @@ fn a_tool_that_could_not_even_try_fails_with_what_it_knows() {
         json!({"type": "execution_failed", "message": "boom", "stdout": "out", "stderr": "", "exit_code": 3})
     );
     let failure = error.into_failure();
-    assert_eq!((failure.message.as_str(), failure.exit_code), ("boom", Some(3)));
+    assert_eq!(
+        (failure.message.as_str(), failure.exit_code),
+        ("boom", Some(3))
+    );
     assert_eq!(failure.content, [Content::text("out")]);
-    let failure = ToolError::NotFound { name: "x".to_owned() }.into_failure();
-    assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::UnknownTool, "Tool 'x' not found"));
+    let failure = ToolError::NotFound {
+        name: "x".to_owned(),
+    }
+    .into_failure();
+    assert_eq!(
+        (failure.class, failure.message.as_str()),
+        (ErrorClass::UnknownTool, "Tool 'x' not found")
+    );
     assert_eq!(failure.untouched, Some(true));
 }

@@ -10,7 +10,11 @@ use crate::word;
 
 /// How many expansions the tokenizer may find, at most; an error if it should not be given the text.
 pub(super) fn expansions(text: &str) -> Result<usize, OpaqueReason> {
-    let mut scanner = Scanner { rest: text, pending: Vec::new(), expansions: 0 };
+    let mut scanner = Scanner {
+        rest: text,
+        pending: Vec::new(),
+        expansions: 0,
+    };
     let mut starts_word = true;
     while let Some(c) = scanner.rest.chars().next() {
         let here = scanner.rest;
@@ -22,7 +26,9 @@ pub(super) fn expansions(text: &str) -> Result<usize, OpaqueReason> {
         scanner.rest = &here[c.len_utf8()..];
         match c {
             '\n' => scanner.bodies()?,
-            '#' if starts_word => scanner.rest = scanner.rest.find('\n').map_or("", |at| &scanner.rest[at..]),
+            '#' if starts_word => {
+                scanner.rest = scanner.rest.find('\n').map_or("", |at| &scanner.rest[at..]);
+            }
             '\'' | '"' | '\\' | '$' | '`' => match scanner.passed(here, c) {
                 Some(rest) => scanner.pass(here, rest)?,
                 None => return scanner.odd(here),
@@ -30,9 +36,16 @@ pub(super) fn expansions(text: &str) -> Result<usize, OpaqueReason> {
             '(' if scanner.rest.starts_with('(') => return scanner.odd(here),
             _ => {}
         }
-        starts_word = matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>');
+        starts_word = matches!(
+            c,
+            ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>'
+        );
     }
-    if scanner.pending.is_empty() { Ok(scanner.expansions) } else { Err(OpaqueReason::NotParsed) }
+    if scanner.pending.is_empty() {
+        Ok(scanner.expansions)
+    } else {
+        Err(OpaqueReason::NotParsed)
+    }
 }
 
 struct Scanner<'a> {
@@ -53,7 +66,10 @@ impl<'a> Scanner<'a> {
         match first {
             '\'' => here[1..].split_once('\'').map(|(_, rest)| rest),
             '\\' => {
-                let escaped = here[1..].chars().next().filter(|c| !matches!(c, '$' | '\n'))?;
+                let escaped = here[1..]
+                    .chars()
+                    .next()
+                    .filter(|c| !matches!(c, '$' | '\n'))?;
                 Some(&here[1 + escaped.len_utf8()..])
             }
             _ => word::pass(here),
@@ -62,11 +78,20 @@ impl<'a> Scanner<'a> {
 
     fn pass(&mut self, here: &'a str, rest: &'a str) -> Result<(), OpaqueReason> {
         let part = &here[..here.len() - rest.len()];
-        self.expansions += if part.starts_with('\'') { 0 } else { count(part) };
+        self.expansions += if part.starts_with('\'') {
+            0
+        } else {
+            count(part)
+        };
         self.rest = rest;
         // Behind a delimiter, the tokenizer gets lost in expansions, and a body may begin inside of quotes.
-        let plain = !part.contains(['$', '`', '\n']) || part.starts_with('\'') && !part.contains('\n');
-        if self.pending.is_empty() || plain { Ok(()) } else { Err(OpaqueReason::Ambiguous) }
+        let plain =
+            !part.contains(['$', '`', '\n']) || part.starts_with('\'') && !part.contains('\n');
+        if self.pending.is_empty() || plain {
+            Ok(())
+        } else {
+            Err(OpaqueReason::Ambiguous)
+        }
     }
 
     /// From here on the tokenizer may see another place in the text than this scanner: anything may follow,
@@ -92,14 +117,22 @@ impl<'a> Scanner<'a> {
     fn delimiter(&mut self) -> Result<(), OpaqueReason> {
         let rest = &self.rest[2..];
         let strips_tabs = rest.starts_with('-');
-        let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start_matches([' ', '\t']);
-        let opening = rest.chars().next().filter(|c| matches!(c, '\'' | '"' | '\\'));
+        let rest = rest
+            .strip_prefix('-')
+            .unwrap_or(rest)
+            .trim_start_matches([' ', '\t']);
+        let opening = rest
+            .chars()
+            .next()
+            .filter(|c| matches!(c, '\'' | '"' | '\\'));
         let rest = if opening.is_some() { &rest[1..] } else { rest };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         let end = rest.find(|c| !is_plain(c)).unwrap_or(rest.len());
         let (name, rest) = rest.split_at(end);
         let rest = match opening {
-            Some(quote @ ('\'' | '"')) => rest.strip_prefix(quote).ok_or(OpaqueReason::Ambiguous)?,
+            Some(quote @ ('\'' | '"')) => {
+                rest.strip_prefix(quote).ok_or(OpaqueReason::Ambiguous)?
+            }
             _ => rest,
         };
         if name.is_empty() || !rest.starts_with([' ', '\t', '\n', ';', '&', '|', ')', '>', '<']) {
@@ -119,7 +152,11 @@ impl<'a> Scanner<'a> {
                 }
                 let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
                 self.rest = rest;
-                let line = if delimiter.strips_tabs { line.trim_start_matches('\t') } else { line };
+                let line = if delimiter.strips_tabs {
+                    line.trim_start_matches('\t')
+                } else {
+                    line
+                };
                 if line == delimiter.name {
                     break;
                 }
@@ -132,5 +169,8 @@ impl<'a> Scanner<'a> {
 /// How many expansions begin in a text.
 fn count(text: &str) -> usize {
     let begins = |at: &usize| text[at + 1..].starts_with(['(', '{', '[']);
-    text.match_indices('$').map(|(at, _)| at).filter(begins).count()
+    text.match_indices('$')
+        .map(|(at, _)| at)
+        .filter(begins)
+        .count()
 }

@@ -21,7 +21,12 @@ fn started_by(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
     let ([program], true) = (pattern.words.as_slice(), pattern.open) else {
         return false;
     };
-    let name = |entry: &String| entry.split(' ').next().is_some_and(|name| program.matches_base_name(name));
+    let name = |entry: &String| {
+        entry
+            .split(' ')
+            .next()
+            .is_some_and(|name| program.matches_base_name(name))
+    };
     !program.is_any() && command.within.iter().any(name)
 }
 
@@ -29,7 +34,8 @@ fn started_by(pattern: &CommandPattern, command: &SimpleCommand) -> bool {
 fn fits(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
     let is_many = |word: &&String| matches!(base_name(word), "busybox" | "toybox");
     let names = words.iter().take(MOST_NAMES).take_while(is_many).count();
-    (0..=names.min(words.len().saturating_sub(1))).any(|from| fits_as(pattern, &words[from..], opaque))
+    (0..=names.min(words.len().saturating_sub(1)))
+        .any(|from| fits_as(pattern, &words[from..], opaque))
 }
 
 fn fits_as(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
@@ -41,7 +47,10 @@ fn fits_as(pattern: &CommandPattern, words: &[String], opaque: bool) -> bool {
     }
     let command = Parsed::of(base_name(name), &words[1..]);
     let wanted = Wanted::of(&pattern.words[1..]);
-    let all_there = wanted.options.iter().all(|option| opaque || command.has(option));
+    let all_there = wanted
+        .options
+        .iter()
+        .all(|option| opaque || command.has(option));
     all_there && operands_fit(&wanted.operands, &command.operands, pattern.open, opaque)
 }
 
@@ -53,7 +62,10 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     fn of(words: &'a [Glob]) -> Self {
-        let end = words.iter().position(|word| word.plain().any(|word| word == "--")).unwrap_or(words.len());
+        let end = words
+            .iter()
+            .position(|word| word.plain().any(|word| word == "--"))
+            .unwrap_or(words.len());
         let (before, behind) = words.split_at(end);
         let is_option = |word: &&Glob| word.begins_like_option();
         let (options, mut operands): (Vec<_>, Vec<_>) = before.iter().partition(is_option);
@@ -79,7 +91,12 @@ struct Operand<'a> {
 
 impl<'a> Parsed<'a> {
     fn of(program: &'a str, words: &'a [String]) -> Self {
-        let mut parsed = Self { program, options: Vec::new(), operands: Vec::new(), canonical: Vec::new() };
+        let mut parsed = Self {
+            program,
+            options: Vec::new(),
+            operands: Vec::new(),
+            canonical: Vec::new(),
+        };
         let mut words = words.iter().map(String::as_str).peekable();
         // A toolchain, not an operand.
         if program == "cargo" && words.peek().is_some_and(|word| word.starts_with('+')) {
@@ -88,7 +105,10 @@ impl<'a> Parsed<'a> {
         let mut may_be_value = false;
         while let Some(word) = words.next() {
             if word == "--" {
-                let behind = words.map(|word| Operand { word, may_be_value: false });
+                let behind = words.map(|word| Operand {
+                    word,
+                    may_be_value: false,
+                });
                 parsed.operands.extend(behind);
                 break;
             }
@@ -113,7 +133,10 @@ impl<'a> Parsed<'a> {
     }
 
     fn subcommand(&self) -> Option<&'a str> {
-        self.operands.iter().find(|operand| !operand.may_be_value).map(|operand| operand.word)
+        self.operands
+            .iter()
+            .find(|operand| !operand.may_be_value)
+            .map(|operand| operand.word)
     }
 
     fn spellings(&self) -> Vec<String> {
@@ -124,9 +147,10 @@ impl<'a> Parsed<'a> {
             spellings.push(table::canonical(self.program, subcommand, name).to_owned());
             if !option.starts_with("--") {
                 let letters = option.chars().skip(1).map(|letter| format!("-{letter}"));
-                spellings.extend(
-                    letters.map(|short| table::canonical(self.program, subcommand, &short).to_owned()),
-                );
+                spellings
+                    .extend(letters.map(|short| {
+                        table::canonical(self.program, subcommand, &short).to_owned()
+                    }));
             }
         }
         // `git push origin +main` forces without an option.
@@ -139,7 +163,10 @@ impl<'a> Parsed<'a> {
 
     fn has(&self, wanted: &Glob) -> bool {
         let is_written = |option: &&str| {
-            wanted.matches(option) || option.split_once('=').is_some_and(|(name, _)| wanted.matches(name))
+            wanted.matches(option)
+                || option
+                    .split_once('=')
+                    .is_some_and(|(name, _)| wanted.matches(name))
         };
         self.options.iter().any(is_written) || wanted.plain().any(|option| self.has_plain(option))
     }
@@ -156,8 +183,9 @@ impl<'a> Parsed<'a> {
         if let Some((name, value)) = wanted.split_once('=') {
             return has(name) && self.operands.iter().any(|operand| operand.word == value);
         }
-        let cluster =
-            wanted.strip_prefix('-').filter(|cluster| !cluster.starts_with('-') && cluster.len() <= 4);
+        let cluster = wanted
+            .strip_prefix('-')
+            .filter(|cluster| !cluster.starts_with('-') && cluster.len() <= 4);
         let letters = |cluster: &str| cluster.chars().all(|letter| has(&format!("-{letter}")));
         cluster.is_some_and(|cluster| !table::has_long_words(self.program) && letters(cluster))
     }

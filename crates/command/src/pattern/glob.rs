@@ -21,24 +21,28 @@ impl Glob {
 
     /// The texts it stands for, where they hold no gaps.
     pub(super) fn plain(&self) -> impl Iterator<Item = &str> {
-        self.alternatives.iter().filter_map(|pieces| match pieces.as_slice() {
-            [plain] => Some(plain.as_str()),
-            _ => None,
-        })
+        self.alternatives
+            .iter()
+            .filter_map(|pieces| match pieces.as_slice() {
+                [plain] => Some(plain.as_str()),
+                _ => None,
+            })
     }
 
     /// Whether it is written as an option.
     pub(super) fn begins_like_option(&self) -> bool {
         let is_option = |pieces: &Vec<String>| {
-            pieces
-                .first()
-                .is_some_and(|first| first.starts_with('-') && (first.len() > 1 || pieces.len() > 1))
+            pieces.first().is_some_and(|first| {
+                first.starts_with('-') && (first.len() > 1 || pieces.len() > 1)
+            })
         };
         self.alternatives.iter().all(is_option)
     }
 
     pub(super) fn matches(&self, word: &str) -> bool {
-        self.alternatives.iter().any(|pieces| pieces_match(pieces, word))
+        self.alternatives
+            .iter()
+            .any(|pieces| pieces_match(pieces, word))
     }
 
     /// As a program's name: a gap does not reach over a `/`, so that `cargo-*` is no way to another folder.
@@ -65,7 +69,10 @@ impl Glob {
 
 /// The pieces behind the last written `/`.
 fn base_pieces(pieces: &[String]) -> Vec<String> {
-    let from = pieces.iter().rposition(|piece| piece.contains('/')).unwrap_or(0);
+    let from = pieces
+        .iter()
+        .rposition(|piece| piece.contains('/'))
+        .unwrap_or(0);
     let mut base = pieces[from..].to_vec();
     if let Some(first) = base.first_mut() {
         *first = base_name(first).to_owned();
@@ -103,7 +110,9 @@ mod tests {
     use super::*;
 
     fn glob(pieces: &[&str]) -> Glob {
-        Glob::new(vec![pieces.iter().map(|piece| (*piece).to_owned()).collect()])
+        Glob::new(vec![
+            pieces.iter().map(|piece| (*piece).to_owned()).collect(),
+        ])
     }
 
     #[test]

@@ -43,7 +43,12 @@ pub(super) fn pattern(text: &str) -> Result<CommandPattern, PatternError> {
     if words.is_empty() {
         words.push(Glob::new(vec![vec![String::new(), String::new()]]));
     }
-    Ok(CommandPattern { text: written.join(" "), assignments, words, open })
+    Ok(CommandPattern {
+        text: written.join(" "),
+        assignments,
+        words,
+        open,
+    })
 }
 
 /// The first word, as characters and as written, and the text behind it.

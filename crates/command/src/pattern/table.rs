@@ -21,9 +21,18 @@ pub(super) fn takes_value(program: &str, option: &str, before_subcommand: bool) 
                 | "--super-prefix"
                 | "--exec-path"
         )),
-        "docker" | "podman" => {
-            known(option, &["-H", "--host", "-c", "--context", "--config", "-l", "--log-level"])
-        }
+        "docker" | "podman" => known(
+            option,
+            &[
+                "-H",
+                "--host",
+                "-c",
+                "--context",
+                "--config",
+                "-l",
+                "--log-level",
+            ],
+        ),
         "kubectl" => known(
             option,
             &[
@@ -39,11 +48,27 @@ pub(super) fn takes_value(program: &str, option: &str, before_subcommand: bool) 
                 "--as",
             ],
         ),
-        "npm" => known(option, &["--prefix", "-C", "-w", "--workspace", "--registry", "--userconfig"]),
+        "npm" => known(
+            option,
+            &[
+                "--prefix",
+                "-C",
+                "-w",
+                "--workspace",
+                "--registry",
+                "--userconfig",
+            ],
+        ),
         "pnpm" => known(option, &["-C", "--dir", "-F", "--filter"]),
         "yarn" => known(option, &["--cwd"]),
-        "cargo" => known(option, &["--config", "-Z", "-C", "--color", "--manifest-path"]),
-        "make" => known(option, &["-C", "--directory", "-f", "--file", "-I", "-o", "-W"]),
+        "cargo" => known(
+            option,
+            &["--config", "-Z", "-C", "--color", "--manifest-path"],
+        ),
+        "make" => known(
+            option,
+            &["-C", "--directory", "-f", "--file", "-I", "-o", "-W"],
+        ),
         "go" => known(option, &["-C"]),
         "gh" => known(option, &["-R", "--repo"]),
         _ => None,
@@ -57,10 +82,20 @@ fn known(option: &str, valued: &[&str]) -> Option<bool> {
 /// The one spelling that stands for an option.
 pub(super) fn canonical<'a>(program: &str, subcommand: Option<&str>, option: &'a str) -> &'a str {
     let same: &[(&str, &str)] = match (program, subcommand) {
-        ("rm", _) => &[("-r", "--recursive"), ("-R", "--recursive"), ("-f", "--force"), ("-d", "--dir")],
+        ("rm", _) => &[
+            ("-r", "--recursive"),
+            ("-R", "--recursive"),
+            ("-f", "--force"),
+            ("-d", "--dir"),
+        ],
         ("git", Some("push")) => &[("-f", "--force"), ("-d", "--delete")],
         ("chmod" | "chown" | "chgrp", _) => &[("-R", "--recursive")],
-        ("cp", _) => &[("-r", "--recursive"), ("-R", "--recursive"), ("-f", "--force"), ("-a", "--archive")],
+        ("cp", _) => &[
+            ("-r", "--recursive"),
+            ("-R", "--recursive"),
+            ("-f", "--force"),
+            ("-a", "--archive"),
+        ],
         ("mv", _) => &[("-f", "--force"), ("-n", "--no-clobber")],
         ("ln", _) => &[("-f", "--force"), ("-s", "--symbolic")],
         _ => &[],
@@ -79,6 +114,15 @@ pub(super) fn canonical<'a>(program: &str, subcommand: Option<&str>, option: &'a
 pub(super) fn has_long_words(program: &str) -> bool {
     matches!(
         program,
-        "find" | "go" | "java" | "javac" | "openssl" | "terraform" | "ffmpeg" | "gcc" | "cc" | "clang"
+        "find"
+            | "go"
+            | "java"
+            | "javac"
+            | "openssl"
+            | "terraform"
+            | "ffmpeg"
+            | "gcc"
+            | "cc"
+            | "clang"
     )
 }

@@ -3,7 +3,9 @@
 use super::OperandMeaning::{
     Command as Words, CommandBehindDashes, Script as JoinedScript, ScriptFile, Settings, Subcommand,
 };
-use super::OptionMeaning::{CommaCommand, Flag, Hides, HidesAlone, HidesIf, Script, Setting, Value};
+use super::OptionMeaning::{
+    CommaCommand, Flag, Hides, HidesAlone, HidesIf, Script, Setting, Value,
+};
 use super::{LaunchingProgram, NO_PROGRAM, SettingMeaning, SettingTable};
 
 pub(super) const PROGRAMS: &[LaunchingProgram] = &[
@@ -11,7 +13,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "make gmake bmake",
         options: &[
             ("-f --file --makefile --eval", Hides),
-            ("-C -I -o -W --directory --include-dir --old-file --new-file --assume-new --what-if", Value),
+            (
+                "-C -I -o -W --directory --include-dir --old-file --new-file --assume-new --what-if",
+                Value,
+            ),
         ],
         operands: Settings(&MAKE_VARIABLES),
         reason: "runs commands of a makefile that was chosen or changed",
@@ -29,7 +34,11 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
     LaunchingProgram {
         names: "cmake",
-        options: &[("-P", Hides), ("-E", HidesIf(&["env", "time", "chdir"])), ("-S -B -D -G -C", Value)],
+        options: &[
+            ("-P", Hides),
+            ("-E", HidesIf(&["env", "time", "chdir"])),
+            ("-S -B -D -G -C", Value),
+        ],
         reason: "runs commands of a script",
         ..NO_PROGRAM
     },
@@ -41,13 +50,20 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
     LaunchingProgram {
         names: "go",
-        options: &[("-exec --exec -toolexec --toolexec -vettool --vettool", Script)],
+        options: &[(
+            "-exec --exec -toolexec --toolexec -vettool --vettool",
+            Script,
+        )],
         reason: "starts a program for each tool or test",
         ..NO_PROGRAM
     },
     LaunchingProgram {
         names: "gcc g++ cc c++ clang clang++",
-        options: &[("-wrapper", CommaCommand), ("-fplugin", Hides), ("-specs --specs", Hides)],
+        options: &[
+            ("-wrapper", CommaCommand),
+            ("-fplugin", Hides),
+            ("-specs --specs", Hides),
+        ],
         reason: "starts a program for each step",
         ..NO_PROGRAM
     },
@@ -55,8 +71,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "npx bunx pnpx",
         options: &[
             ("-c --call", Script),
-            ("-p --package -w --workspace --registry --userconfig --cache", Value),
-            ("-y -q --yes --no --no-install --quiet --ignore-existing --bun --workspaces --silent", Flag),
+            (
+                "-p --package -w --workspace --registry --userconfig --cache",
+                Value,
+            ),
+            (
+                "-y -q --yes --no --no-install --quiet --ignore-existing --bun --workspaces --silent",
+                Flag,
+            ),
         ],
         operands: Words(0),
         reason: "fetches a program and starts it",
@@ -66,8 +88,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "npm pnpm yarn",
         options: &[
             ("--script-shell --node-options", Hides),
-            ("--prefix -w --workspace --registry --userconfig -C --dir -F --filter --cwd", Value),
-            ("-r -s -g --recursive --silent --global --workspaces --if-present", Flag),
+            (
+                "--prefix -w --workspace --registry --userconfig -C --dir -F --filter --cwd",
+                Value,
+            ),
+            (
+                "-r -s -g --recursive --silent --global --workspaces --if-present",
+                Flag,
+            ),
         ],
         operands: Subcommand,
         reason: "runs scripts with a shell of the caller's choice",
@@ -79,8 +107,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         options: &[
             ("-c --call", Script),
             ("--shell-mode", HidesAlone),
-            ("-p --package -w --workspace --allow-build --registry", Value),
-            ("-y -q -r --yes --no --quiet --recursive --parallel --workspaces --silent", Flag),
+            (
+                "-p --package -w --workspace --allow-build --registry",
+                Value,
+            ),
+            (
+                "-y -q -r --yes --no --quiet --recursive --parallel --workspaces --silent",
+                Flag,
+            ),
         ],
         operands: Words(0),
         reason: "fetches a program and starts it",
@@ -88,7 +122,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "bun",
         options: &[
-            ("-e --eval -p --print -r --preload --require --import", Hides),
+            (
+                "-e --eval -p --print -r --preload --require --import",
+                Hides,
+            ),
             ("-b --bun --silent", Flag),
             ("--cwd -c --config", Value),
         ],
@@ -113,8 +150,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "uv",
         options: &[
-            ("-q -v -n --quiet --verbose --offline --no-cache --no-config --no-progress --native-tls", Flag),
-            ("--directory --project --config-file --cache-dir --color --python-preference", Value),
+            (
+                "-q -v -n --quiet --verbose --offline --no-cache --no-config --no-progress --native-tls",
+                Flag,
+            ),
+            (
+                "--directory --project --config-file --cache-dir --color --python-preference",
+                Value,
+            ),
         ],
         operands: Subcommand,
         reason: "starts a program in an environment",
@@ -138,8 +181,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "poetry pipenv pdm hatch rye conda mamba micromamba pixi pipx",
         subcommands: &["run"],
         options: &[
-            ("-n -p --name --prefix --spec --python --cwd -e --env --environment --manifest-path", Value),
-            ("-v -q --no-capture-output --live-stream --verbose --quiet --no-cache", Flag),
+            (
+                "-n -p --name --prefix --spec --python --cwd -e --env --environment --manifest-path",
+                Value,
+            ),
+            (
+                "-v -q --no-capture-output --live-stream --verbose --quiet --no-cache",
+                Flag,
+            ),
         ],
         operands: Words(0),
         reason: "starts a program in an environment",
@@ -147,7 +196,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "bundle rbenv pyenv nodenv nvm asdf volta opam rustup stack cabal composer corepack",
         subcommands: &["exec", "run"],
-        options: &[("--gemfile --with --node", Value), ("--install --keep-file-descriptors", Flag)],
+        options: &[
+            ("--gemfile --with --node", Value),
+            ("--install --keep-file-descriptors", Flag),
+        ],
         operands: Words(0),
         reason: "starts a program in an environment",
     },
@@ -167,26 +219,42 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
     LaunchingProgram {
         names: "nix-shell nix",
-        options: &[("--run --command -c", Script), ("-p --packages", Flag), ("-E --expr -f --file", Hides)],
+        options: &[
+            ("--run --command -c", Script),
+            ("-p --packages", Flag),
+            ("-E --expr -f --file", Hides),
+        ],
         reason: "runs a command in an environment",
         ..NO_PROGRAM
     },
     LaunchingProgram {
         names: "pytest tox nox",
-        options: &[("-p", Hides), ("-c --rootdir -k -m -n -o -W -r -e -f", Value)],
+        options: &[
+            ("-p", Hides),
+            ("-c --rootdir -k -m -n -o -W -r -e -f", Value),
+        ],
         reason: "loads a plug-in",
         ..NO_PROGRAM
     },
     LaunchingProgram {
         names: "apt apt-get aptitude dpkg",
-        options: &[("-o --option -c --config-file --pre-invoke --post-invoke", Hides), ("-t", Value)],
+        options: &[
+            (
+                "-o --option -c --config-file --pre-invoke --post-invoke",
+                Hides,
+            ),
+            ("-t", Value),
+        ],
         reason: "runs programs that its settings name",
         ..NO_PROGRAM
     },
     LaunchingProgram {
         names: "latex pdflatex xelatex lualatex tex pdftex luatex latexmk",
         options: &[
-            ("-shell-escape --shell-escape -enable-write18 --enable-write18", HidesAlone),
+            (
+                "-shell-escape --shell-escape -enable-write18 --enable-write18",
+                HidesAlone,
+            ),
             ("-e -r", Hides),
         ],
         reason: "runs commands of the document",
@@ -204,7 +272,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         options: &[
             ("--config", Setting(&MERCURIAL_SETTINGS)),
             ("-e --ssh --remotecmd -t --tool", Script),
-            ("-R -r -b -m -u -d -l --cwd --repository --rev --message --user --date", Value),
+            (
+                "-R -r -b -m -u -d -l --cwd --repository --rev --message --user --date",
+                Value,
+            ),
         ],
         reason: "runs programs that its settings name",
         ..NO_PROGRAM
@@ -214,7 +285,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         options: &[
             ("--editor-cmd --diff-cmd --diff3-cmd", Script),
             ("--config-option --config-dir", Hides),
-            ("-m -r -c -F -x --username --password --depth --message --revision", Value),
+            (
+                "-m -r -c -F -x --username --password --depth --message --revision",
+                Value,
+            ),
         ],
         reason: "starts a program to edit or compare files",
         ..NO_PROGRAM
@@ -249,8 +323,14 @@ static MERCURIAL_SETTINGS: SettingTable = SettingTable {
 };
 
 const UV_OPTIONS: &[(&str, super::OptionMeaning)] = &[
-    ("-p -w --python --with --with-editable --with-requirements --from --extra --group --only-group", Value),
-    ("--env-file --index --index-url --default-index --directory --project --package --no-extra", Value),
+    (
+        "-p -w --python --with --with-editable --with-requirements --from --extra --group --only-group",
+        Value,
+    ),
+    (
+        "--env-file --index --index-url --default-index --directory --project --package --no-extra",
+        Value,
+    ),
     ("-m --module", Value),
     (
         "-q -v -n -s -i --quiet --verbose --isolated --frozen --locked --no-sync --no-dev --dev --offline",
@@ -260,7 +340,10 @@ const UV_OPTIONS: &[(&str, super::OptionMeaning)] = &[
         "--script --gui-script --all-extras --all-groups --active --exact --no-project --no-cache --refresh",
         Flag,
     ),
-    ("--no-config --no-env-file --no-editable --all-packages --only-dev --upgrade -U", Flag),
+    (
+        "--no-config --no-env-file --no-editable --all-packages --only-dev --upgrade -U",
+        Flag,
+    ),
 ];
 
 static MAKE_VARIABLES: SettingTable = SettingTable {

@@ -14,7 +14,10 @@ pub(crate) enum VariableMeaning {
 /// The meaning of a variable, if commands may start something else because of it.
 pub(crate) fn variable_meaning(name: &str) -> Option<VariableMeaning> {
     let known = |(patterns, meaning): &(&str, VariableMeaning)| {
-        patterns.split(' ').any(|pattern| name_fits(pattern, name)).then_some(*meaning)
+        patterns
+            .split(' ')
+            .any(|pattern| name_fits(pattern, name))
+            .then_some(*meaning)
     };
     VARIABLES.iter().find_map(known)
 }
@@ -22,30 +25,66 @@ pub(crate) fn variable_meaning(name: &str) -> Option<VariableMeaning> {
 /// Names, separated by blanks, with the reason above them.
 const VARIABLES: &[(&str, VariableMeaning)] = &[
     // Programs that show, edit and ask.
-    ("PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER BROWSER MANROFFSEQ", VariableMeaning::Script),
-    ("EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR SUDO_EDITOR FCEDIT", VariableMeaning::Script),
-    ("GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS", VariableMeaning::Script),
+    (
+        "PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER BROWSER MANROFFSEQ",
+        VariableMeaning::Script,
+    ),
+    (
+        "EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR SUDO_EDITOR FCEDIT",
+        VariableMeaning::Script,
+    ),
+    (
+        "GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS",
+        VariableMeaning::Script,
+    ),
     // Programs through which others reach machines and compare files.
     (
         "GIT_SSH GIT_SSH_COMMAND GIT_PROXY_COMMAND GIT_EXTERNAL_DIFF RSYNC_RSH CVS_RSH",
         VariableMeaning::Script,
     ),
-    ("LESSOPEN LESSCLOSE FZF_DEFAULT_COMMAND NPM_CONFIG_SCRIPT_SHELL", VariableMeaning::Script),
+    (
+        "LESSOPEN LESSCLOSE FZF_DEFAULT_COMMAND NPM_CONFIG_SCRIPT_SHELL",
+        VariableMeaning::Script,
+    ),
     // Compilers and what stands before them.
-    ("CC CXX LD AR RUSTC RUSTDOC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER", VariableMeaning::Script),
-    ("CARGO_TARGET_*_RUNNER CARGO_TARGET_*_LINKER CARGO_BUILD_RUSTC*", VariableMeaning::Script),
+    (
+        "CC CXX LD AR RUSTC RUSTDOC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER",
+        VariableMeaning::Script,
+    ),
+    (
+        "CARGO_TARGET_*_RUNNER CARGO_TARGET_*_LINKER CARGO_BUILD_RUSTC*",
+        VariableMeaning::Script,
+    ),
     // Where programs are found, and what the loader puts into them.
-    ("PATH LD_* DYLD_* GCONV_PATH GIT_EXEC_PATH", VariableMeaning::Hides),
+    (
+        "PATH LD_* DYLD_* GCONV_PATH GIT_EXEC_PATH",
+        VariableMeaning::Hides,
+    ),
     // What shells run before their commands, or for each of them.
-    ("BASH_ENV ENV SHELLOPTS BASHOPTS BASH_FUNC_* PROMPT_COMMAND PS4 SHELL", VariableMeaning::Hides),
+    (
+        "BASH_ENV ENV SHELLOPTS BASHOPTS BASH_FUNC_* PROMPT_COMMAND PS4 SHELL",
+        VariableMeaning::Hides,
+    ),
     // Where programs find settings that name commands.
     (
         "HOME XDG_CONFIG_HOME XDG_CONFIG_DIRS ZDOTDIR GIT_CONFIG* GIT_DIR GIT_TEMPLATE_DIR",
         VariableMeaning::Hides,
     ),
-    ("CARGO_HOME NPM_CONFIG_* RIPGREP_CONFIG_PATH PSQLRC VIMINIT EXINIT MYVIMRC", VariableMeaning::Hides),
+    (
+        "CARGO_HOME NPM_CONFIG_* RIPGREP_CONFIG_PATH PSQLRC VIMINIT EXINIT MYVIMRC",
+        VariableMeaning::Hides,
+    ),
     // Options of programs, given from outside.
-    ("TAR_OPTIONS MAKEFLAGS GNUMAKEFLAGS MAKEFILES LESS LESSKEY* MANOPT", VariableMeaning::Hides),
-    ("PERL5OPT PERL5DB PERL5LIB RUBYOPT NODE_OPTIONS PYTHONSTARTUP", VariableMeaning::Hides),
-    ("JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS", VariableMeaning::Hides),
+    (
+        "TAR_OPTIONS MAKEFLAGS GNUMAKEFLAGS MAKEFILES LESS LESSKEY* MANOPT",
+        VariableMeaning::Hides,
+    ),
+    (
+        "PERL5OPT PERL5DB PERL5LIB RUBYOPT NODE_OPTIONS PYTHONSTARTUP",
+        VariableMeaning::Hides,
+    ),
+    (
+        "JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS",
+        VariableMeaning::Hides,
+    ),
 ];

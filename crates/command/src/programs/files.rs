@@ -12,10 +12,16 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "tar gtar bsdtar star",
         options: &[
             ("--to-command -I --use-compress-program", Script),
-            ("-F --info-script --new-volume-script --rsh-command --rmt-command", Script),
+            (
+                "-F --info-script --new-volume-script --rsh-command --rmt-command",
+                Script,
+            ),
             ("--checkpoint-action", Setting(&CHECKPOINT_ACTIONS)),
             ("-C -f -T -X -b -g -K -L -N -V -H", Value),
-            ("--directory --file --files-from --exclude-from --blocking-factor --transform --exclude", Value),
+            (
+                "--directory --file --files-from --exclude-from --blocking-factor --transform --exclude",
+                Value,
+            ),
             (
                 "-x -c -t -v -z -j -J -r -u -A -d -p -m -k -h -l -P -S -O -w -W -a -n -o -s -G -B -i -M -R",
                 Flag,
@@ -30,7 +36,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         options: &[
             ("--compress-program", Script),
             ("-o --output", Writes),
-            ("-k -t -T -S --key --field-separator --temporary-directory --buffer-size --parallel", Value),
+            (
+                "-k -t -T -S --key --field-separator --temporary-directory --buffer-size --parallel",
+                Value,
+            ),
         ],
         reason: "starts a program for its temporary files",
         ..NO_PROGRAM
@@ -51,12 +60,18 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "fd fdfind",
         options: &[
             ("-x --exec -X --exec-batch", Command),
-            ("-e -E -t -d -j -S -c -o --extension --exclude --type --max-depth --min-depth --threads", Value),
+            (
+                "-e -E -t -d -j -S -c -o --extension --exclude --type --max-depth --min-depth --threads",
+                Value,
+            ),
             (
                 "--size --color --owner --changed-within --changed-before --base-directory --search-path",
                 Value,
             ),
-            ("-H -I -u -s -i -g -F -a -l -L -p -0 -1 -q --hidden --no-ignore --glob", Flag),
+            (
+                "-H -I -u -s -i -g -F -a -l -L -p -0 -1 -q --hidden --no-ignore --glob",
+                Flag,
+            ),
         ],
         reason: "starts a program for what it finds",
         ..NO_PROGRAM
@@ -64,7 +79,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "awk gawk mawk nawk original-awk",
         options: &[
-            ("-f --file -i --include -l --load -E --exec -D --debug", Hides),
+            (
+                "-f --file -i --include -l --load -E --exec -D --debug",
+                Hides,
+            ),
             ("-e --source", Code(Awk)),
             ("-F -v -W --field-separator --assign", Value),
         ],
@@ -79,8 +97,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ("-e --expression", Code(Sed)),
             ("-i --in-place", Attached),
             ("-l --line-length", Value),
-            ("-n -E -r -s -u -z --quiet --silent --regexp-extended --separate --unbuffered", Flag),
-            ("--null-data --posix --debug --sandbox --follow-symlinks", Flag),
+            (
+                "-n -E -r -s -u -z --quiet --silent --regexp-extended --separate --unbuffered",
+                Flag,
+            ),
+            (
+                "--null-data --posix --debug --sandbox --follow-symlinks",
+                Flag,
+            ),
         ],
         operands: CodeOperand(Sed),
         reason: "runs commands from its script",
@@ -121,7 +145,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
     LaunchingProgram {
         names: "cpio gcpio mt",
-        options: &[("--rsh-command --rmt-command", Script), ("-O -F -I -H -C -E -R", Value)],
+        options: &[
+            ("--rsh-command --rmt-command", Script),
+            ("-O -F -I -H -C -E -R", Value),
+        ],
         reason: "reaches an archive through a program",
         ..NO_PROGRAM
     },
@@ -164,7 +191,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ("-F --filter --pdf-engine", Script),
             ("-L --lua-filter -d --defaults --data-dir", Hides),
             ("-o --output --log --extract-media", Writes),
-            ("-f -r -t -w -V -M -H -B -A -c -T --from --to --template --metadata --variable", Value),
+            (
+                "-f -r -t -w -V -M -H -B -A -c -T --from --to --template --metadata --variable",
+                Value,
+            ),
         ],
         reason: "gives the document to a program",
         ..NO_PROGRAM
@@ -179,5 +209,7 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
 
 const SQLITE_COMMANDS: &[&str] = &[".sh", ".sy", ".load", ".read", ".import", "edit("];
 
-static CHECKPOINT_ACTIONS: SettingTable =
-    SettingTable { known: &[("exec", SettingMeaning::Script)], other: SettingMeaning::Free };
+static CHECKPOINT_ACTIONS: SettingTable = SettingTable {
+    known: &[("exec", SettingMeaning::Script)],
+    other: SettingMeaning::Free,
+};

@@ -3,7 +3,9 @@
 use super::OperandMeaning::{
     Command, Hides as AlwaysHides, HidesIf, Script as JoinedScript, SettingPair, Subcommand,
 };
-use super::OptionMeaning::{AttachedScript, Flag, Hides, HidesAttached, Script, Setting, Value, Writes};
+use super::OptionMeaning::{
+    AttachedScript, Flag, Hides, HidesAttached, Script, Setting, Value, Writes,
+};
 use super::SettingMeaning::{Free, GitAlias, Script as ScriptValue};
 use super::{LaunchingProgram, NO_PROGRAM, SettingMeaning, SettingTable};
 
@@ -14,10 +16,22 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ("-c", Setting(&SETTINGS)),
             ("--config-env", Hides),
             ("--exec-path", HidesAttached),
-            ("-C --git-dir --work-tree --namespace --attr-source --super-prefix --list-cmds", Value),
-            ("-p -P --paginate --no-pager --no-replace-objects --no-lazy-fetch --bare", Flag),
-            ("--literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs", Flag),
-            ("--no-optional-locks --no-advice --version -v --help -h --html-path --man-path", Flag),
+            (
+                "-C --git-dir --work-tree --namespace --attr-source --super-prefix --list-cmds",
+                Value,
+            ),
+            (
+                "-p -P --paginate --no-pager --no-replace-objects --no-lazy-fetch --bare",
+                Flag,
+            ),
+            (
+                "--literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs",
+                Flag,
+            ),
+            (
+                "--no-optional-locks --no-advice --version -v --help -h --html-path --man-path",
+                Flag,
+            ),
         ],
         operands: Subcommand,
         reason: "runs programs that git's settings name",
@@ -26,7 +40,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "git",
         subcommands: &["rebase"],
-        options: &[("-x --exec", Script), ("-s -X -C --onto --strategy --strategy-option", Value)],
+        options: &[
+            ("-x --exec", Script),
+            ("-s -X -C --onto --strategy --strategy-option", Value),
+        ],
         reason: "runs a command after each commit",
         ..NO_PROGRAM
     },
@@ -48,8 +65,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "git",
         subcommands: &["filter-branch"],
         options: &[
-            ("--setup --env-filter --tree-filter --index-filter --parent-filter", Script),
-            ("--msg-filter --commit-filter --tag-name-filter --subdirectory-filter", Script),
+            (
+                "--setup --env-filter --tree-filter --index-filter --parent-filter",
+                Script,
+            ),
+            (
+                "--msg-filter --commit-filter --tag-name-filter --subdirectory-filter",
+                Script,
+            ),
             ("-d", Value),
         ],
         reason: "runs a command on each commit",
@@ -65,7 +88,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "git",
         subcommands: &["grep"],
-        options: &[("-O --open-files-in-pager", AttachedScript), ("-e -f -A -B -C -m", Value)],
+        options: &[
+            ("-O --open-files-in-pager", AttachedScript),
+            ("-e -f -A -B -C -m", Value),
+        ],
         reason: "opens files in a program",
         ..NO_PROGRAM
     },
@@ -85,7 +111,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ("-u --upload-pack --receive-pack --exec", Script),
             ("-c --config", Setting(&SETTINGS)),
             ("--template", Hides),
-            ("-o -b -j --origin --branch --depth --reference --filter", Value),
+            (
+                "-o -b -j --origin --branch --depth --reference --filter",
+                Value,
+            ),
         ],
         operands: HidesIf(&["ext::"]),
         reason: "talks to another repository through a program",
@@ -93,7 +122,11 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "git",
         subcommands: &["archive"],
-        options: &[("--exec", Script), ("-o --output", Writes), ("--format --prefix --remote", Value)],
+        options: &[
+            ("--exec", Script),
+            ("-o --output", Writes),
+            ("--format --prefix --remote", Value),
+        ],
         reason: "starts a program for the archive",
         ..NO_PROGRAM
     },
@@ -119,7 +152,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "git",
         subcommands: &["send-email"],
         options: &[
-            ("--to-cmd --cc-cmd --header-cmd --sendmail-cmd --smtp-server", Script),
+            (
+                "--to-cmd --cc-cmd --header-cmd --sendmail-cmd --smtp-server",
+                Script,
+            ),
             ("--from --to --cc --subject", Value),
         ],
         reason: "runs commands to send mail",
@@ -142,7 +178,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "git",
         subcommands: &["init"],
-        options: &[("--template", Hides), ("-b --initial-branch --separate-git-dir", Value)],
+        options: &[
+            ("--template", Hides),
+            ("-b --initial-branch --separate-git-dir", Value),
+        ],
         reason: "takes up the hooks of a template",
         ..NO_PROGRAM
     },

@@ -11,7 +11,12 @@ const CODE: &str = "runs code that its words hold";
 pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "python pypy ipython jython micropython",
-        options: &[("-c", Hides), ("-m", Ends), ("-W -X", Value), ("-V -h --version --help", Ends)],
+        options: &[
+            ("-c", Hides),
+            ("-m", Ends),
+            ("-W -X", Value),
+            ("-V -h --version --help", Ends),
+        ],
         operands: CodeFromInput,
         reason: CODE,
         ..NO_PROGRAM
@@ -45,8 +50,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "node nodejs tsx ts-node",
         options: &[
             ("-e -p --eval --print -pe", Hides),
-            ("-r --require --import --loader --experimental-loader", Hides),
-            ("-v -h -c --version --help --check --test --run --v8-options --watch", Ends),
+            (
+                "-r --require --import --loader --experimental-loader",
+                Hides,
+            ),
+            (
+                "-v -h -c --version --help --check --test --run --v8-options --watch",
+                Ends,
+            ),
             ("-C --conditions --env-file", Value),
         ],
         operands: CodeFromInput,
@@ -55,7 +66,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
     LaunchingProgram {
         names: "deno",
-        options: &[("-c --config --log-level -L", Value), ("-q --quiet --version -V --help -h", Flag)],
+        options: &[
+            ("-c --config --log-level -L", Value),
+            ("-q --quiet --version -V --help -h", Flag),
+        ],
         operands: Subcommand,
         reason: CODE,
         ..NO_PROGRAM
@@ -81,7 +95,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
     LaunchingProgram {
         names: "lua luajit texlua julia tclsh wish jshell Rscript elixir",
-        options: &[("-e -E -l --eval --print", Hides), ("-v -h -V --version --help", Ends)],
+        options: &[
+            ("-e -E -l --eval --print", Hides),
+            ("-v -h -V --version --help", Ends),
+        ],
         operands: CodeFromInput,
         reason: CODE,
         ..NO_PROGRAM
@@ -96,7 +113,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "pwsh powershell nu xonsh elvish osh oil yash",
         options: &[
-            ("-c -Command -command -EncodedCommand -e --commands --command", Hides),
+            (
+                "-c -Command -command -EncodedCommand -e --commands --command",
+                Hides,
+            ),
             ("--version -v --help -h", Ends),
         ],
         operands: ScriptFile,
@@ -109,7 +129,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             ("-c --cmd -S -s -u -U -l", Hides),
             ("+", Code(Editor)),
             ("-T -t -q -i -w -W", Value),
-            ("-R -n -d -e -E -b -N -g -f -m -M -o -O -p -Z -y -A -x", Flag),
+            (
+                "-R -n -d -e -E -b -N -g -f -m -M -o -O -p -Z -y -A -x",
+                Flag,
+            ),
         ],
         reason: "runs commands of an editor",
         ..NO_PROGRAM
@@ -123,7 +146,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "emacs emacsclient xemacs",
         options: &[
-            ("--eval -eval -e --execute -execute --funcall -funcall -f", Hides),
+            (
+                "--eval -eval -e --execute -execute --funcall -funcall -f",
+                Hides,
+            ),
             ("-l --load -load --script -script -x", Hides),
         ],
         reason: "runs code of an editor",

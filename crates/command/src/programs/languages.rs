@@ -6,9 +6,14 @@ use super::Language;
 pub(super) fn read(language: Language, text: &str) -> Option<Vec<String>> {
     match language {
         Language::Awk => (!may_start_programs(text)).then(Vec::new),
-        Language::Sed => SedScript { rest: text, written: Vec::new() }.read(),
+        Language::Sed => SedScript {
+            rest: text,
+            written: Vec::new(),
+        }
+        .read(),
         Language::Editor => {
-            let moves = text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with(['/', '?']);
+            let moves =
+                text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with(['/', '?']);
             moves.then(Vec::new)
         }
     }
@@ -59,11 +64,15 @@ impl<'a> SedScript<'a> {
                 }
                 '\\' => {
                     self.next();
-                    let end = self.next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
+                    let end = self
+                        .next()
+                        .filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
                     self.part(end)?;
                     self.skip(|c| matches!(c, 'I' | 'M'));
                 }
-                c if c.is_ascii_digit() || matches!(c, '$' | ',' | '+' | '~' | '!' | ' ' | '\t') => {
+                c if c.is_ascii_digit()
+                    || matches!(c, '$' | ',' | '+' | '~' | '!' | ' ' | '\t') =>
+                {
                     self.next();
                 }
                 _ => return Some(()),
@@ -115,7 +124,9 @@ impl<'a> SedScript<'a> {
         match self.next()? {
             '{' => return Some(()),
             's' => {
-                let end = self.next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
+                let end = self
+                    .next()
+                    .filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
                 self.part(end)?;
                 self.replacement(end)?;
                 self.skip(|c| c.is_ascii_digit() || matches!(c, 'g' | 'p' | 'i' | 'I' | 'm' | 'M'));
@@ -126,7 +137,9 @@ impl<'a> SedScript<'a> {
                 }
             }
             'y' => {
-                let end = self.next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
+                let end = self
+                    .next()
+                    .filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
                 self.replacement(end)?;
                 self.replacement(end)?;
             }
@@ -186,7 +199,12 @@ mod tests {
         ] {
             assert_eq!(
                 read(Language::Sed, script).as_deref(),
-                Some(&written.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>()[..]),
+                Some(
+                    &written
+                        .iter()
+                        .map(|path| (*path).to_owned())
+                        .collect::<Vec<_>>()[..]
+                ),
                 "{script}"
             );
         }

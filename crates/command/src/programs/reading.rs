@@ -9,11 +9,17 @@ use super::{
 const MOST_LETTERS: usize = 32;
 
 pub(super) fn read(entries: &[&'static LaunchingProgram], words: &[String]) -> Launch {
-    let mut reading = Reading { words, launch: Launch::default() };
+    let mut reading = Reading {
+        words,
+        launch: Launch::default(),
+    };
     let general = entries.iter().find(|entry| entry.subcommands.is_empty());
     let subcommand = match general {
         Some(entry) => reading.entry(entry, 1),
-        None => Subcommand { at: reading.first_operand(1), is_sure: false },
+        None => Subcommand {
+            at: reading.first_operand(1),
+            is_sure: false,
+        },
     };
     for entry in entries.iter().filter(|entry| !entry.subcommands.is_empty()) {
         if let Some(behind) = reading.behind_subcommand(entry, &subcommand) {
@@ -46,30 +52,57 @@ struct WrittenOption<'a> {
 
 impl<'a> Reading<'a> {
     fn first_operand(&self, from: usize) -> usize {
-        let options = self.words.iter().skip(from).take_while(|word| word.starts_with('-'));
+        let options = self
+            .words
+            .iter()
+            .skip(from)
+            .take_while(|word| word.starts_with('-'));
         from + options.count()
     }
 
     /// The word behind the subcommand of an entry, if it is there.
-    fn behind_subcommand(&self, entry: &LaunchingProgram, subcommand: &Subcommand) -> Option<usize> {
+    fn behind_subcommand(
+        &self,
+        entry: &LaunchingProgram,
+        subcommand: &Subcommand,
+    ) -> Option<usize> {
         let behind = |from: usize| {
             let first = self.words.get(from)?;
-            entry.subcommands.iter().filter(|written| written.starts_with(first)).find_map(|written| {
-                let mut at = from;
-                for (place, name) in written.split(' ').enumerate() {
-                    at = if place == 0 { at } else { self.first_operand(at) };
-                    self.words.get(at).filter(|word| *word == name)?;
-                    at += 1;
-                }
-                Some(at)
-            })
+            entry
+                .subcommands
+                .iter()
+                .filter(|written| written.starts_with(first))
+                .find_map(|written| {
+                    let mut at = from;
+                    for (place, name) in written.split(' ').enumerate() {
+                        at = if place == 0 {
+                            at
+                        } else {
+                            self.first_operand(at)
+                        };
+                        self.words.get(at).filter(|word| *word == name)?;
+                        at += 1;
+                    }
+                    Some(at)
+                })
         };
-        behind(subcommand.at).or_else(|| if subcommand.is_sure { None } else { behind(subcommand.at + 1) })
+        behind(subcommand.at).or_else(|| {
+            if subcommand.is_sure {
+                None
+            } else {
+                behind(subcommand.at + 1)
+            }
+        })
     }
 
     /// Reads the words from here on as an entry says.
     fn entry(&mut self, entry: &'static LaunchingProgram, from: usize) -> Subcommand {
-        let mut state = State { operands: Vec::new(), is_sure: true, has_code: false, is_over: false };
+        let mut state = State {
+            operands: Vec::new(),
+            is_sure: true,
+            has_code: false,
+            is_over: false,
+        };
         let mut at = from;
         while let Some(word) = self.words.get(at).filter(|_| !state.is_over) {
             if word == "--" {
@@ -97,7 +130,10 @@ impl<'a> Reading<'a> {
             at = state.operands.get(before).copied().unwrap_or(at);
         }
         self.operands(entry, at, &state);
-        Subcommand { at, is_sure: state.is_sure }
+        Subcommand {
+            at,
+            is_sure: state.is_sure,
+        }
     }
 
     fn option(&mut self, entry: &'static LaunchingProgram, at: usize, state: &mut State) -> usize {
@@ -121,7 +157,11 @@ impl<'a> Reading<'a> {
                 state.is_sure = false;
                 continue;
             };
-            let option = WrittenOption { meaning, name, value };
+            let option = WrittenOption {
+                meaning,
+                name,
+                value,
+            };
             next = next.max(self.apply(entry, &option, at, state));
             if !matches!(meaning, OptionMeaning::Flag | OptionMeaning::HidesAlone) {
                 break;
@@ -165,7 +205,9 @@ impl<'a> Reading<'a> {
                 }
                 return at + 1;
             }
-            OptionMeaning::Command => return self.command_to_semicolon(label(), option.value, at + 1),
+            OptionMeaning::Command => {
+                return self.command_to_semicolon(label(), option.value, at + 1);
+            }
             OptionMeaning::Value => {}
             OptionMeaning::Script => {
                 if let Some(value) = value {
@@ -173,13 +215,22 @@ impl<'a> Reading<'a> {
                 }
             }
             OptionMeaning::CommaCommand => {
-                let words: Vec<String> = value.unwrap_or_default().split(',').map(str::to_owned).collect();
+                let words: Vec<String> = value
+                    .unwrap_or_default()
+                    .split(',')
+                    .map(str::to_owned)
+                    .collect();
                 self.start(label(), through, LaunchedCommand::Words(words, true));
             }
             OptionMeaning::Writes => self.launch.writes.extend(
                 value
-                    .filter(|path| !matches!(*path, "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"))
-                    .map(|path| LaunchedWrite { path: path.to_owned(), through }),
+                    .filter(|path| {
+                        !matches!(*path, "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr")
+                    })
+                    .map(|path| LaunchedWrite {
+                        path: path.to_owned(),
+                        through,
+                    }),
             ),
             OptionMeaning::Hides => {
                 state.has_code = true;
@@ -209,14 +260,20 @@ impl<'a> Reading<'a> {
         let first = state.operands.first().copied();
         let last = self.words.len() - 1;
         match entry.operands {
-            OperandMeaning::Ignored | OperandMeaning::Subcommand | OperandMeaning::CommandBehindDashes => {}
+            OperandMeaning::Ignored
+            | OperandMeaning::Subcommand
+            | OperandMeaning::CommandBehindDashes => {}
             OperandMeaning::Command(_) if at > last => {}
             OperandMeaning::Command(_) => {
                 if !state.is_sure {
                     self.hide(last, entry.reason);
                 }
                 let words = self.words[at..].to_vec();
-                self.start(entry.label(self.words), last, LaunchedCommand::Words(words, false));
+                self.start(
+                    entry.label(self.words),
+                    last,
+                    LaunchedCommand::Words(words, false),
+                );
             }
             // Without a command there is a shell, which reads its input.
             OperandMeaning::Script(_) if at > last => self.hide(last, entry.reason),
@@ -252,7 +309,12 @@ impl<'a> Reading<'a> {
             OperandMeaning::SettingPair(table) => {
                 if let [name, value, ..] = state.operands.as_slice() {
                     let setting = (self.words[*name].as_str(), self.words[*value].as_str());
-                    self.setting(table, setting, (entry.label(self.words), *value), entry.reason);
+                    self.setting(
+                        table,
+                        setting,
+                        (entry.label(self.words), *value),
+                        entry.reason,
+                    );
                 }
             }
             OperandMeaning::OldOptions(letters) => {
@@ -276,18 +338,39 @@ impl<'a> Reading<'a> {
         if matches!(entry.operands, OperandMeaning::CommandBehindDashes) && at < self.words.len() {
             let words = self.words[at..].to_vec();
             let last = self.words.len() - 1;
-            self.start(entry.label(self.words), last, LaunchedCommand::Words(words, false));
+            self.start(
+                entry.label(self.words),
+                last,
+                LaunchedCommand::Words(words, false),
+            );
         }
     }
 
     /// A command behind an option, which is given the names of files.
-    fn command_to_semicolon(&mut self, label: String, attached: Option<&str>, from: usize) -> usize {
+    fn command_to_semicolon(
+        &mut self,
+        label: String,
+        attached: Option<&str>,
+        from: usize,
+    ) -> usize {
         let behind = self.words.get(from..).unwrap_or_default();
-        let length = behind.iter().position(|word| word == ";").unwrap_or(behind.len());
-        let words = attached.into_iter().chain(behind[..length].iter().map(String::as_str));
-        let known: Vec<String> = words.take_while(|word| !word.contains('{')).map(str::to_owned).collect();
+        let length = behind
+            .iter()
+            .position(|word| word == ";")
+            .unwrap_or(behind.len());
+        let words = attached
+            .into_iter()
+            .chain(behind[..length].iter().map(String::as_str));
+        let known: Vec<String> = words
+            .take_while(|word| !word.contains('{'))
+            .map(str::to_owned)
+            .collect();
         if !known.is_empty() {
-            self.start(label, from + length - 1, LaunchedCommand::Words(known, true));
+            self.start(
+                label,
+                from + length - 1,
+                LaunchedCommand::Words(known, true),
+            );
         }
         from + length + 1
     }
@@ -299,7 +382,10 @@ impl<'a> Reading<'a> {
         (label, through): (String, usize),
         reason: &'static str,
     ) {
-        let known = table.known.iter().find(|(pattern, _)| name_fits(pattern, name));
+        let known = table
+            .known
+            .iter()
+            .find(|(pattern, _)| name_fits(pattern, name));
         match known.map_or(table.other, |(_, meaning)| *meaning) {
             SettingMeaning::Free => {}
             SettingMeaning::FreeUnlessExpanded if value.contains('$') => self.hide(through, reason),
@@ -316,7 +402,11 @@ impl<'a> Reading<'a> {
     fn code(&mut self, language: Language, text: &str, through: usize, reason: &'static str) {
         match languages::read(language, text) {
             Some(written) => {
-                self.launch.writes.extend(written.into_iter().map(|path| LaunchedWrite { path, through }));
+                self.launch.writes.extend(
+                    written
+                        .into_iter()
+                        .map(|path| LaunchedWrite { path, through }),
+                );
             }
             None => self.hide(through, reason),
         }
@@ -327,13 +417,21 @@ impl<'a> Reading<'a> {
     }
 
     fn start(&mut self, label: String, through: usize, what: LaunchedCommand) {
-        self.launch.starts.push(LaunchedStart { label, through, what });
+        self.launch.starts.push(LaunchedStart {
+            label,
+            through,
+            what,
+        });
     }
 
     fn hide(&mut self, through: usize, why: &'static str) {
         let before = self.launch.hidden.map_or(0, |hidden| hidden.through);
         let through = through.min(self.words.len() - 1).max(before);
-        self.launch.hidden = Some(HiddenStart { through, by_variable: false, why });
+        self.launch.hidden = Some(HiddenStart {
+            through,
+            by_variable: false,
+            why,
+        });
     }
 }
 
@@ -370,17 +468,24 @@ impl LaunchingProgram {
 
     /// Whether with so many operands the next word is the one that ends the program's own options.
     fn is_complete(&self, operands: usize) -> bool {
-        self.operands_before().is_some_and(|before| operands >= before)
+        self.operands_before()
+            .is_some_and(|before| operands >= before)
     }
 
     /// Whether the words behind the first operand belong to the file that it names.
     fn has_file_first(&self) -> bool {
-        matches!(self.operands, OperandMeaning::ScriptFile | OperandMeaning::CodeFromInput)
+        matches!(
+            self.operands,
+            OperandMeaning::ScriptFile | OperandMeaning::CodeFromInput
+        )
     }
 
     fn has_plus(&self, word: &str) -> bool {
         word.starts_with('+')
-            && self.options.iter().any(|(names, _)| names.split(' ').any(|name| name == "+"))
+            && self
+                .options
+                .iter()
+                .any(|(names, _)| names.split(' ').any(|name| name == "+"))
     }
 
     fn label(&self, words: &[String]) -> String {
@@ -391,14 +496,20 @@ impl LaunchingProgram {
     }
 
     fn names(&self) -> impl Iterator<Item = (&'static str, OptionMeaning)> {
-        self.options.iter().flat_map(|(names, meaning)| names.split(' ').map(move |name| (name, *meaning)))
+        self.options
+            .iter()
+            .flat_map(|(names, meaning)| names.split(' ').map(move |name| (name, *meaning)))
     }
 
     /// An option that is a whole word, with a value behind `=` or not. Long options may be shortened.
     fn whole_option<'w>(&self, word: &'w str) -> Option<WrittenOption<'w>> {
         if let Some(value) = word.strip_prefix('+') {
             let (name, meaning) = self.names().find(|(name, _)| *name == "+")?;
-            return Some(WrittenOption { meaning, name, value: Some(value) });
+            return Some(WrittenOption {
+                meaning,
+                name,
+                value: Some(value),
+            });
         }
         let (written, value) = match word.split_once('=') {
             Some((written, value)) => (written, Some(value)),
@@ -406,18 +517,29 @@ impl LaunchingProgram {
         };
         // `-x=value` may be the letter `x` with a value that begins with `=`.
         let is_letter = written.len() == 2 && value.is_some();
-        let exact = self.names().find(|(name, _)| *name == written && !is_letter);
+        let exact = self
+            .names()
+            .find(|(name, _)| *name == written && !is_letter);
         let shortened = || {
             let is_long = written.len() > 3 && written.starts_with("--");
-            self.names().find(|(name, _)| is_long && name.starts_with(written))
+            self.names()
+                .find(|(name, _)| is_long && name.starts_with(written))
         };
         let (name, meaning) = exact.or_else(shortened)?;
-        Some(WrittenOption { meaning, name, value })
+        Some(WrittenOption {
+            meaning,
+            name,
+            value,
+        })
     }
 
     fn letter(&self, letter: char) -> Option<(OptionMeaning, &'static str)> {
-        let mut found = self.names().filter(|(name, _)| name.len() == 1 + letter.len_utf8());
-        found.find(|(name, _)| name.ends_with(letter)).map(|(name, meaning)| (meaning, name))
+        let mut found = self
+            .names()
+            .filter(|(name, _)| name.len() == 1 + letter.len_utf8());
+        found
+            .find(|(name, _)| name.ends_with(letter))
+            .map(|(name, meaning)| (meaning, name))
     }
 }
 

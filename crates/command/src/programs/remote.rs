@@ -11,8 +11,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         options: &[
             ("-o", Setting(&SSH_SETTINGS)),
             ("-F", Hides),
-            ("-B -b -c -D -E -e -I -i -J -L -l -m -O -p -P -Q -R -S -W -w -M", Value),
-            ("-4 -6 -A -a -C -f -G -g -K -k -N -n -q -s -T -t -V -v -X -x -Y -y", Flag),
+            (
+                "-B -b -c -D -E -e -I -i -J -L -l -m -O -p -P -Q -R -S -W -w -M",
+                Value,
+            ),
+            (
+                "-4 -6 -A -a -C -f -G -g -K -k -N -n -q -s -T -t -V -v -X -x -Y -y",
+                Flag,
+            ),
         ],
         operands: JoinedScript(1),
         reason: "runs a command on another machine, or reaches it through one",
@@ -40,7 +46,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "rsync",
         options: &[
             ("-e --rsh --rsync-path", Script),
-            ("-f -T -B -M --filter --exclude --include --exclude-from --include-from --files-from", Value),
+            (
+                "-f -T -B -M --filter --exclude --include --exclude-from --include-from --files-from",
+                Value,
+            ),
         ],
         reason: "reaches another machine through a program",
         ..NO_PROGRAM
@@ -65,7 +74,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "curl",
         options: &[
-            ("-o --output --dump-header -D --trace --trace-ascii --stderr --cookie-jar", Writes),
+            (
+                "-o --output --dump-header -D --trace --trace-ascii --stderr --cookie-jar",
+                Writes,
+            ),
             ("-K --config", Hides),
         ],
         reason: "does what a file of options holds",
@@ -76,7 +88,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         options: &[
             ("--use-askpass", Script),
             ("-e --execute --config", Hides),
-            ("-O --output-document -o --output-file -a --append-output --save-cookies", Writes),
+            (
+                "-O --output-document -o --output-file -a --append-output --save-cookies",
+                Writes,
+            ),
         ],
         reason: "does what its settings hold",
         ..NO_PROGRAM
@@ -84,7 +99,11 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "adb vagrant",
         subcommands: &["shell", "ssh"],
-        options: &[("-c --command", Script), ("-e -s", Value), ("-T -t -x -n", Flag)],
+        options: &[
+            ("-c --command", Script),
+            ("-e -s", Value),
+            ("-T -t -x -n", Flag),
+        ],
         operands: JoinedScript(0),
         reason: "runs a command on another machine",
     },
@@ -96,7 +115,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
     LaunchingProgram {
         names: "pdsh clush pssh parallel-ssh dsh",
-        options: &[("-w -g -h -H -l -x -f -t -p", Value), ("-a -i -v -N -b", Flag)],
+        options: &[
+            ("-w -g -h -H -l -x -f -t -p", Value),
+            ("-a -i -v -N -b", Flag),
+        ],
         operands: JoinedScript(0),
         reason: "runs a command on other machines",
         ..NO_PROGRAM

@@ -2,8 +2,8 @@
 //! `timeout` and `sudo`, are in the crate's table of wrappers.
 
 use super::OperandMeaning::{
-    CodeFromInput, Command as Words, CommandBehindDashes, Hides as AlwaysHides, Script as JoinedScript,
-    Scripts, Subcommand,
+    CodeFromInput, Command as Words, CommandBehindDashes, Hides as AlwaysHides,
+    Script as JoinedScript, Scripts, Subcommand,
 };
 use super::OptionMeaning::{Command, Ends, Flag, Hides, HidesIf, Script, Value, Writes};
 use super::{LaunchingProgram, NO_PROGRAM};
@@ -13,9 +13,18 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "setpriv",
         options: &[
             ("-d --dump", Ends),
-            ("--clear-groups --keep-groups --init-groups --nnp --no-new-privs --reset-env", Flag),
-            ("--ambient-caps --bounding-set --inh-caps --groups --rgid --egid --regid --ruid --euid", Value),
-            ("--reuid --securebits --pdeathsig --ptracer --selinux-label --apparmor-profile", Value),
+            (
+                "--clear-groups --keep-groups --init-groups --nnp --no-new-privs --reset-env",
+                Flag,
+            ),
+            (
+                "--ambient-caps --bounding-set --inh-caps --groups --rgid --egid --regid --ruid --euid",
+                Value,
+            ),
+            (
+                "--reuid --securebits --pdeathsig --ptracer --selinux-label --apparmor-profile",
+                Value,
+            ),
             ("--landlock-access --landlock-rule --seccomp-filter", Value),
         ],
         operands: Words(0),
@@ -26,9 +35,18 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "setarch i386 i486 i586 i686 x86_64 aarch64 arm armv7l ppc ppc32 ppc64 ppc64le s390 s390x \
                 sparc sparc32 sparc64 mips mips64 riscv64 uname26",
         options: &[
-            ("-B -F -I -L -R -S -T -X -Z -3 -v --32bit --fdpic-funcptrs --short-inode", Flag),
-            ("--addr-compat-layout --addr-no-randomize --whole-seconds --sticky-timeouts", Flag),
-            ("--read-implies-exec --mmap-page-zero --3gb --4gb --uname-2.6 --verbose --list --show", Flag),
+            (
+                "-B -F -I -L -R -S -T -X -Z -3 -v --32bit --fdpic-funcptrs --short-inode",
+                Flag,
+            ),
+            (
+                "--addr-compat-layout --addr-no-randomize --whole-seconds --sticky-timeouts",
+                Flag,
+            ),
+            (
+                "--read-implies-exec --mmap-page-zero --3gb --4gb --uname-2.6 --verbose --list --show",
+                Flag,
+            ),
         ],
         operands: Words(0),
         reason: "starts a program under another architecture",
@@ -37,10 +55,16 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     LaunchingProgram {
         names: "ld.so",
         options: &[
-            ("--library-path --inhibit-rpath --audit --argv0 --preload --glibc-hwcaps-prepend", Value),
+            (
+                "--library-path --inhibit-rpath --audit --argv0 --preload --glibc-hwcaps-prepend",
+                Value,
+            ),
             ("--glibc-hwcaps-mask", Value),
             ("--inhibit-cache --verify", Flag),
-            ("--list --list-tunables --list-diagnostics --help --version", Ends),
+            (
+                "--list --list-tunables --list-diagnostics --help --version",
+                Ends,
+            ),
         ],
         operands: Words(0),
         reason: "loads a program and starts it",
@@ -60,9 +84,18 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             "ftrace",
         ],
         options: &[
-            ("-e --event -o --output -F --freq -c --count -r --repeat -p --pid -t --tid -C --cpu", Value),
-            ("-I --interval-print -m --mmap-pages -D --delay --call-graph -G --cgroup -x", Value),
-            ("-a -g -d -v -q -B -A -i -s -S -z --all-cpus --detailed --verbose --quiet", Flag),
+            (
+                "-e --event -o --output -F --freq -c --count -r --repeat -p --pid -t --tid -C --cpu",
+                Value,
+            ),
+            (
+                "-I --interval-print -m --mmap-pages -D --delay --call-graph -G --cgroup -x",
+                Value,
+            ),
+            (
+                "-a -g -d -v -q -B -A -i -s -S -z --all-cpus --detailed --verbose --quiet",
+                Flag,
+            ),
         ],
         operands: Words(0),
         reason: "starts a program and measures it",
@@ -79,8 +112,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
                 scan-build tini dumb-init catatonit cgexec numactl ssh-agent systemd-inhibit dotenv choom cpulimit bear proot \
                 bwrap memusage intercept-build chpst softlimit runcon daemonize",
         options: &[
-            ("-q -s -g -v -c -l -a --quiet --verbose --version --help", Flag),
-            ("-f -N -C -m -i -n -p -u --who --what --why --mode --cpunodebind --membind --interleave", Value),
+            (
+                "-q -s -g -v -c -l -a --quiet --verbose --version --help",
+                Flag,
+            ),
+            (
+                "-f -N -C -m -i -n -p -u --who --what --why --mode --cpunodebind --membind --interleave",
+                Value,
+            ),
             (
                 "--dev --proc --tmpfs --mqueue --dir --chdir --unsetenv --hostname --uid --gid --seccomp",
                 Value,
@@ -106,7 +145,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
     },
     LaunchingProgram {
         names: "docker podman nerdctl",
-        options: &[("-H --host -c --context --config -l --log-level", Value), ("-D --debug --tls", Flag)],
+        options: &[
+            ("-H --host -c --context --config -l --log-level", Value),
+            ("-D --debug --tls", Flag),
+        ],
         operands: Subcommand,
         reason: "starts a program in a container",
         ..NO_PROGRAM
@@ -123,14 +165,26 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
             "compose exec",
         ],
         options: &[
-            ("-d -i -t -T -P --detach --interactive --tty --rm --init --privileged --read-only", Flag),
-            ("--no-deps --build --quiet -q --no-TTY --publish-all --service-ports", Flag),
+            (
+                "-d -i -t -T -P --detach --interactive --tty --rm --init --privileged --read-only",
+                Flag,
+            ),
+            (
+                "--no-deps --build --quiet -q --no-TTY --publish-all --service-ports",
+                Flag,
+            ),
             (
                 "-a -c -e -h -l -m -p -u -v -w --attach --env --env-file --hostname --label --memory --name",
                 Value,
             ),
-            ("--network --net --publish --user --volume --workdir --mount --cpus --gpus --platform", Value),
-            ("--entrypoint --pull --restart --add-host --cap-add --cap-drop --device --dns --ulimit", Value),
+            (
+                "--network --net --publish --user --volume --workdir --mount --cpus --gpus --platform",
+                Value,
+            ),
+            (
+                "--entrypoint --pull --restart --add-host --cap-add --cap-drop --device --dns --ulimit",
+                Value,
+            ),
             (
                 "--security-opt --shm-size --tmpfs --pid --ipc --uts --cgroupns --runtime --userns --index",
                 Value,
@@ -143,7 +197,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "docker-compose podman-compose",
         subcommands: &["run", "exec"],
         options: &[
-            ("-d -T -t -i --rm --no-deps --build --service-ports --privileged", Flag),
+            (
+                "-d -T -t -i --rm --no-deps --build --service-ports --privileged",
+                Flag,
+            ),
             (
                 "-e -u -w -v -p -l --env --user --workdir --volume --publish --name --entrypoint --index",
                 Value,
@@ -170,8 +227,14 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         names: "watchexec cargo-watch nodemon reflex",
         options: &[
             ("-x --exec -s --shell", Script),
-            ("-w --watch -e --exts -i --ignore -f --filter -d --debounce --delay -r -g", Value),
-            ("-c -n -v -q --clear --restart --quiet --verbose --no-vcs-ignore", Flag),
+            (
+                "-w --watch -e --exts -i --ignore -f --filter -d --debounce --delay -r -g",
+                Value,
+            ),
+            (
+                "-c -n -v -q --clear --restart --quiet --verbose --no-vcs-ignore",
+                Flag,
+            ),
         ],
         operands: Words(0),
         reason: "starts a program when files change",
@@ -182,7 +245,10 @@ pub(super) const PROGRAMS: &[LaunchingProgram] = &[
         options: &[
             ("-p --prepare -c --cleanup -s --setup --conclude", Script),
             ("-S --shell", Hides),
-            ("-w -r -m -M -n -N --warmup --runs --min-runs --max-runs --export-json --names", Value),
+            (
+                "-w -r -m -M -n -N --warmup --runs --min-runs --max-runs --export-json --names",
+                Value,
+            ),
             ("-k --kill-others --raw -g --group", Flag),
         ],
         operands: Scripts,

@@ -11,7 +11,10 @@ const LONGEST_ENVIRONMENT: usize = 8 * 1024;
 
 impl Walker {
     /// Takes up the variables that a rule has to mention. Past the limits the environment is opaque.
-    pub(crate) fn set_environment<'a>(&mut self, environment: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    pub(crate) fn set_environment<'a>(
+        &mut self,
+        environment: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) {
         let mut bytes = 0;
         for (name, value) in environment {
             if variable::is_free(name) {
@@ -28,7 +31,10 @@ impl Walker {
             } else if variable::is_number(name) {
                 self.opaque(name, OpaqueReason::Evaluated);
             }
-            self.inherited.push(Assignment { name: name.to_owned(), value: Some(value.to_owned()) });
+            self.inherited.push(Assignment {
+                name: name.to_owned(),
+                value: Some(value.to_owned()),
+            });
         }
         self.found.environment = self.inherited.clone();
     }

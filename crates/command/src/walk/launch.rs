@@ -26,17 +26,34 @@ impl Walker {
             return;
         }
         for written in &launch.writes {
-            let spelled_in = SpelledIn { command: place, through: written.through, must_be_spelled: true };
+            let spelled_in = SpelledIn {
+                command: place,
+                through: written.through,
+                must_be_spelled: true,
+            };
             self.written_by_option(&written.path, Some(spelled_in));
         }
         for start in launch.starts {
             self.within.push(render::shortened(&start.label));
-            let hidden = HiddenStart { through: start.through, by_variable: false, why: UNCLEAR };
+            let hidden = HiddenStart {
+                through: start.through,
+                by_variable: false,
+                why: UNCLEAR,
+            };
             let assignments = assignments.clone();
             self.spelled(place, hidden, |walker| match start.what {
                 LaunchedCommand::Words(words, open) => {
                     let text = open.then(|| format!("{} …", render::command_line(&words)));
-                    walker.run(Draft { words, open, assignments, text, hides: None }, false);
+                    walker.run(
+                        Draft {
+                            words,
+                            open,
+                            assignments,
+                            text,
+                            hides: None,
+                        },
+                        false,
+                    );
                 }
                 LaunchedCommand::Script(text) => walker.launched_script(text, assignments),
             });
@@ -46,7 +63,12 @@ impl Walker {
 
     /// Notes what variables start, or hide, for the command at this place.
     pub(super) fn variables_of(&mut self, place: usize) {
-        let Some(command) = self.found.commands.get(place).filter(|one| !one.assignments.is_empty()) else {
+        let Some(command) = self
+            .found
+            .commands
+            .get(place)
+            .filter(|one| !one.assignments.is_empty())
+        else {
             return;
         };
         let mut scripts = Vec::new();
@@ -60,7 +82,11 @@ impl Walker {
                 Some(VariableMeaning::Script) | None => {}
             }
         }
-        let hidden = HiddenStart { through: 0, by_variable: true, why: CHOSEN_BY_VARIABLE };
+        let hidden = HiddenStart {
+            through: 0,
+            by_variable: true,
+            why: CHOSEN_BY_VARIABLE,
+        };
         if is_hidden || self.variables.len() + scripts.len() > MOST_VARIABLES {
             self.hide(place, hidden);
         } else {
@@ -72,12 +98,19 @@ impl Walker {
 
     /// A value that some programs take for a command. Each is looked at once, for all commands may carry it.
     fn command_in_variable(&mut self, place: usize, assignment: Assignment, hidden: HiddenStart) {
-        self.within.push(render::shortened(&format!("{}=", assignment.name)));
+        self.within
+            .push(render::shortened(&format!("{}=", assignment.name)));
         // `LESSOPEN` has signs before its command.
-        let value = assignment.value.as_deref().unwrap_or_default().trim_start_matches(['|', '-', '!', ' ']);
+        let value = assignment
+            .value
+            .as_deref()
+            .unwrap_or_default()
+            .trim_start_matches(['|', '-', '!', ' ']);
         let value = value.to_owned();
         self.variables.push(assignment);
-        self.spelled(place, hidden, |walker| walker.launched_script(value, Vec::new()));
+        self.spelled(place, hidden, |walker| {
+            walker.launched_script(value, Vec::new());
+        });
         self.within.pop();
     }
 
@@ -96,7 +129,11 @@ impl Walker {
             walker.scope.directory = Directory::Unknown;
             walk(walker);
         });
-        let spelled_in = SpelledIn { command: place, through: hidden.through, must_be_spelled: false };
+        let spelled_in = SpelledIn {
+            command: place,
+            through: hidden.through,
+            must_be_spelled: false,
+        };
         for command in &mut self.found.commands[commands..] {
             command.spelled_in.get_or_insert(spelled_in);
         }
@@ -104,7 +141,10 @@ impl Walker {
         self.found.opaque.truncate(opaque);
         let written = self.found.redirects.split_off(redirects);
         for mut redirect in written {
-            let is_absolute = redirect.target.as_ref().is_some_and(|target| target.starts_with('/'));
+            let is_absolute = redirect
+                .target
+                .as_ref()
+                .is_some_and(|target| target.starts_with('/'));
             if is_absolute || redirect.directory != Directory::Unknown {
                 redirect.spelled_in.get_or_insert(spelled_in);
                 self.found.redirects.push(redirect);

@@ -38,7 +38,9 @@ impl Walker {
         let reading = word::read_here_document(body);
         if reading == Reading::Unsure {
             self.opaque(body, OpaqueReason::Ambiguous);
-            if let Some(pieces) = parse::may_take_apart(body).then(|| parse_heredoc(body, &parse::OPTIONS)) {
+            if let Some(pieces) =
+                parse::may_take_apart(body).then(|| parse_heredoc(body, &parse::OPTIONS))
+            {
                 self.pieces(&pieces.unwrap_or_default());
             }
         } else {
@@ -87,14 +89,18 @@ impl Walker {
                 | WordPiece::AnsiCQuotedText(_)
                 | WordPiece::TildeExpansion(_)
                 | WordPiece::EscapeSequence(_) => {}
-                WordPiece::DoubleQuotedSequence(pieces) | WordPiece::GettextDoubleQuotedSequence(pieces) => {
+                WordPiece::DoubleQuotedSequence(pieces)
+                | WordPiece::GettextDoubleQuotedSequence(pieces) => {
                     self.pieces(pieces);
                 }
                 WordPiece::ParameterExpansion(expression) => self.parameter(expression),
-                WordPiece::CommandSubstitution(script) | WordPiece::BackquotedCommandSubstitution(script) => {
+                WordPiece::CommandSubstitution(script)
+                | WordPiece::BackquotedCommandSubstitution(script) => {
                     self.substitution(script);
                 }
-                WordPiece::ArithmeticExpression(ast::UnexpandedArithmeticExpr { value }) => self.inner(value),
+                WordPiece::ArithmeticExpression(ast::UnexpandedArithmeticExpr { value }) => {
+                    self.inner(value);
+                }
             }
         }
     }
@@ -111,27 +117,85 @@ impl Walker {
             ParameterExpr::Parameter { parameter, .. }
             | ParameterExpr::ParameterLength { parameter, .. }
             | ParameterExpr::Transform { parameter, .. } => self.subscript(parameter),
-            ParameterExpr::UseDefaultValues { parameter, default_value: word, .. }
-            | ParameterExpr::AssignDefaultValues { parameter, default_value: word, .. }
-            | ParameterExpr::IndicateErrorIfNullOrUnset { parameter, error_message: word, .. }
-            | ParameterExpr::UseAlternativeValue { parameter, alternative_value: word, .. }
-            | ParameterExpr::RemoveSmallestSuffixPattern { parameter, pattern: word, .. }
-            | ParameterExpr::RemoveLargestSuffixPattern { parameter, pattern: word, .. }
-            | ParameterExpr::RemoveSmallestPrefixPattern { parameter, pattern: word, .. }
-            | ParameterExpr::RemoveLargestPrefixPattern { parameter, pattern: word, .. }
-            | ParameterExpr::UppercaseFirstChar { parameter, pattern: word, .. }
-            | ParameterExpr::UppercasePattern { parameter, pattern: word, .. }
-            | ParameterExpr::LowercaseFirstChar { parameter, pattern: word, .. }
-            | ParameterExpr::LowercasePattern { parameter, pattern: word, .. } => {
+            ParameterExpr::UseDefaultValues {
+                parameter,
+                default_value: word,
+                ..
+            }
+            | ParameterExpr::AssignDefaultValues {
+                parameter,
+                default_value: word,
+                ..
+            }
+            | ParameterExpr::IndicateErrorIfNullOrUnset {
+                parameter,
+                error_message: word,
+                ..
+            }
+            | ParameterExpr::UseAlternativeValue {
+                parameter,
+                alternative_value: word,
+                ..
+            }
+            | ParameterExpr::RemoveSmallestSuffixPattern {
+                parameter,
+                pattern: word,
+                ..
+            }
+            | ParameterExpr::RemoveLargestSuffixPattern {
+                parameter,
+                pattern: word,
+                ..
+            }
+            | ParameterExpr::RemoveSmallestPrefixPattern {
+                parameter,
+                pattern: word,
+                ..
+            }
+            | ParameterExpr::RemoveLargestPrefixPattern {
+                parameter,
+                pattern: word,
+                ..
+            }
+            | ParameterExpr::UppercaseFirstChar {
+                parameter,
+                pattern: word,
+                ..
+            }
+            | ParameterExpr::UppercasePattern {
+                parameter,
+                pattern: word,
+                ..
+            }
+            | ParameterExpr::LowercaseFirstChar {
+                parameter,
+                pattern: word,
+                ..
+            }
+            | ParameterExpr::LowercasePattern {
+                parameter,
+                pattern: word,
+                ..
+            } => {
                 self.subscript(parameter);
                 self.inner(word.as_deref().unwrap_or_default());
             }
-            ParameterExpr::Substring { parameter, offset, length, .. } => {
+            ParameterExpr::Substring {
+                parameter,
+                offset,
+                length,
+                ..
+            } => {
                 self.subscript(parameter);
                 self.inner(&offset.value);
                 self.inner(length.as_ref().map_or("", |length| &length.value));
             }
-            ParameterExpr::ReplaceSubstring { parameter, pattern, replacement, .. } => {
+            ParameterExpr::ReplaceSubstring {
+                parameter,
+                pattern,
+                replacement,
+                ..
+            } => {
                 self.subscript(parameter);
                 self.inner(pattern);
                 self.inner(replacement.as_deref().unwrap_or_default());

@@ -19,13 +19,21 @@ impl Walker {
             ast::IoRedirect::File(_, kind, target) => self.redirect_file(kind, target),
             ast::IoRedirect::HereDocument(_, document) => self.here_document(document),
             ast::IoRedirect::HereString(_, text) => self.bystander(&text.value),
-            ast::IoRedirect::OutputAndError(target, _) => self.open(&target.value, RedirectAccess::Write),
+            ast::IoRedirect::OutputAndError(target, _) => {
+                self.open(&target.value, RedirectAccess::Write);
+            }
         }
     }
 
-    fn redirect_file(&mut self, kind: &ast::IoFileRedirectKind, target: &ast::IoFileRedirectTarget) {
+    fn redirect_file(
+        &mut self,
+        kind: &ast::IoFileRedirectKind,
+        target: &ast::IoFileRedirectTarget,
+    ) {
         let access = match kind {
-            ast::IoFileRedirectKind::Read | ast::IoFileRedirectKind::DuplicateInput => RedirectAccess::Read,
+            ast::IoFileRedirectKind::Read | ast::IoFileRedirectKind::DuplicateInput => {
+                RedirectAccess::Read
+            }
             ast::IoFileRedirectKind::Write
             | ast::IoFileRedirectKind::Append
             | ast::IoFileRedirectKind::ReadAndWrite
@@ -63,14 +71,24 @@ impl Walker {
             None => self.opaque(raw, OpaqueReason::DynamicRedirect),
         }
         let directory = self.scope.directory.clone();
-        self.found.redirects.push(Redirect { target, access, directory, spelled_in: None });
+        self.found.redirects.push(Redirect {
+            target,
+            access,
+            directory,
+            spelled_in: None,
+        });
     }
 
     /// A file that a program is told to write, as good as a redirection.
     pub(super) fn written_by_option(&mut self, path: &str, spelled_in: Option<SpelledIn>) {
         let directory = self.scope.directory.clone();
         let target = Some(path.to_owned());
-        self.found.redirects.push(Redirect { target, access: RedirectAccess::Write, directory, spelled_in });
+        self.found.redirects.push(Redirect {
+            target,
+            access: RedirectAccess::Write,
+            directory,
+            spelled_in,
+        });
     }
 
     /// The parser finds a document's end by other rules than bash where the delimiter is oddly quoted or lines

@@ -33,12 +33,18 @@ impl Draft {
             Some(text) => render::shortened(text),
             None => render::command_line(&self.words),
         };
-        if self.assignments.is_empty() { text } else { render::assignments(&self.assignments) + &text }
+        if self.assignments.is_empty() {
+            text
+        } else {
+            render::assignments(&self.assignments) + &text
+        }
     }
 
     /// A `cd` that also looks in other folders enters one that the text does not tell.
     fn has_search_path(&self) -> bool {
-        self.assignments.iter().any(|assignment| assignment.name == "CDPATH")
+        self.assignments
+            .iter()
+            .any(|assignment| assignment.name == "CDPATH")
     }
 }
 
@@ -66,7 +72,10 @@ impl Walker {
                     by_variable: false,
                     why: "loads code into the shell",
                 });
-                self.record(Draft { hides: hides.or(draft.hides), ..draft });
+                self.record(Draft {
+                    hides: hides.or(draft.hides),
+                    ..draft
+                });
                 return self.effect(effect, before);
             }
             Starts::Unknown(reason) => {
@@ -77,9 +86,16 @@ impl Walker {
                 if draft.words.len() <= inner.at {
                     // Those with power then start a shell: `sudo -s`, `chroot x`.
                     let why = "starts a shell that reads its commands from its input";
-                    let hidden = HiddenStart { through: draft.words.len() - 1, by_variable: false, why };
+                    let hidden = HiddenStart {
+                        through: draft.words.len() - 1,
+                        by_variable: false,
+                        why,
+                    };
                     let starts_shell = inner.stays && !draft.open;
-                    self.record(Draft { hides: starts_shell.then_some(hidden), ..draft });
+                    self.record(Draft {
+                        hides: starts_shell.then_some(hidden),
+                        ..draft
+                    });
                 } else {
                     return self.start(draft, inner);
                 }
@@ -98,7 +114,13 @@ impl Walker {
         if inner.stays {
             let outer = [draft.words.as_slice(), words.as_slice()].concat();
             let (open, text) = (draft.open, draft.text.clone());
-            self.record(Draft { words: outer, open, assignments: assignments.clone(), text, hides: None });
+            self.record(Draft {
+                words: outer,
+                open,
+                assignments: assignments.clone(),
+                text,
+                hides: None,
+            });
         }
         assignments.extend(inner.assignments);
         let open = draft.open || inner.open;
@@ -108,7 +130,16 @@ impl Walker {
             self.scope.directory = self.scope.directory.enter(directory);
         }
         self.within.push(label);
-        let ends = self.run(Draft { words, open, assignments, text, hides: None }, inner.in_shell);
+        let ends = self.run(
+            Draft {
+                words,
+                open,
+                assignments,
+                text,
+                hides: None,
+            },
+            inner.in_shell,
+        );
         self.within.pop();
         if inner.in_shell {
             ends
@@ -160,11 +191,24 @@ impl Walker {
         for action in actions {
             match action {
                 FindAction::Writes(path) => self.written_by_option(&path, None),
-                FindAction::Runs { option, words, open } => {
+                FindAction::Runs {
+                    option,
+                    words,
+                    open,
+                } => {
                     let text = open.then(|| format!("{} …", render::command_line(&words)));
                     self.within.push(format!("find {option}"));
                     let assignments = assignments.clone();
-                    self.run(Draft { words, open, assignments, text, hides: None }, false);
+                    self.run(
+                        Draft {
+                            words,
+                            open,
+                            assignments,
+                            text,
+                            hides: None,
+                        },
+                        false,
+                    );
                     self.within.pop();
                 }
             }
@@ -198,7 +242,10 @@ impl Walker {
             Effect::Nothing => {}
             Effect::Enters(target) => {
                 self.scope.directory = self.scope.directory.enter(&target);
-                return Ends { well: self.scope.directory.clone(), badly: before };
+                return Ends {
+                    well: self.scope.directory.clone(),
+                    badly: before,
+                };
             }
             Effect::EntersUnknown => self.scope.directory = Directory::Unknown,
             Effect::ChangesNames | Effect::LoadsCode => self.scope.changed = true,

@@ -29,9 +29,15 @@ impl Walker {
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             self.item(item, &mut draft, Place::Behind);
         }
-        draft.assignments.splice(0..0, self.inherited.iter().cloned());
+        draft
+            .assignments
+            .splice(0..0, self.inherited.iter().cloned());
         if draft.open {
-            let behind = command.suffix.as_ref().map(|suffix| format!(" {suffix}")).unwrap_or_default();
+            let behind = command
+                .suffix
+                .as_ref()
+                .map(|suffix| format!(" {suffix}"))
+                .unwrap_or_default();
             draft.text = Some(format!("{program}{behind}"));
         }
         self.run(draft, true)
@@ -60,7 +66,9 @@ impl Walker {
             (Item::AssignmentWord(assignment, _), Place::Before) => {
                 draft.assignments.extend(self.assignment(assignment));
             }
-            (Item::AssignmentWord(assignment, _), Place::Alone) => self.lasting_assignment(assignment),
+            (Item::AssignmentWord(assignment, _), Place::Alone) => {
+                self.lasting_assignment(assignment);
+            }
             (Item::ProcessSubstitution(_, subshell), _) => {
                 draft.open = true;
                 self.apart(|walker| walker.list(&subshell.list));
@@ -100,7 +108,10 @@ impl Walker {
         if value.is_none() {
             self.opaque(&assignment.to_string(), OpaqueReason::DynamicAssignment);
         }
-        Some(Assignment { name: name.clone(), value })
+        Some(Assignment {
+            name: name.clone(),
+            value,
+        })
     }
 
     /// Set in the shell itself, for everything after.

@@ -32,7 +32,11 @@ pub(super) fn actions(words: &[String]) -> Starts {
             "-delete" => {
                 // Whoever forbids `rm` means this too.
                 let words = vec!["rm".to_owned()];
-                actions.push(FindAction::Runs { option: "-delete", words, open: true });
+                actions.push(FindAction::Runs {
+                    option: "-delete",
+                    words,
+                    open: true,
+                });
                 continue;
             }
             "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
@@ -44,16 +48,30 @@ pub(super) fn actions(words: &[String]) -> Starts {
         };
         let command = &words[at..];
         let ends = |index: usize| {
-            command[index] == ";" || (command[index] == "+" && index > 0 && command[index - 1] == "{}")
+            command[index] == ";"
+                || (command[index] == "+" && index > 0 && command[index - 1] == "{}")
         };
-        let length = (0..command.len()).find(|index| ends(*index)).unwrap_or(command.len());
+        let length = (0..command.len())
+            .find(|index| ends(*index))
+            .unwrap_or(command.len());
         actions.push(runs(option, &command[..length]));
         at += length;
     }
-    if actions.is_empty() { Starts::Nothing } else { Starts::Found(actions) }
+    if actions.is_empty() {
+        Starts::Nothing
+    } else {
+        Starts::Found(actions)
+    }
 }
 
 fn runs(option: &'static str, command: &[String]) -> FindAction {
-    let known = command.iter().take_while(|word| !word.contains("{}")).count();
-    FindAction::Runs { option, words: command[..known].to_vec(), open: known < command.len() }
+    let known = command
+        .iter()
+        .take_while(|word| !word.contains("{}"))
+        .count();
+    FindAction::Runs {
+        option,
+        words: command[..known].to_vec(),
+        open: known < command.len(),
+    }
 }

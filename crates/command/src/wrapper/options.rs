@@ -29,11 +29,24 @@ const NONE: Spec = Spec {
 };
 
 pub(super) const COMMAND: Spec = Spec { flags: "p", ..NONE };
-pub(super) const EXEC: Spec = Spec { flags: "cl", valued: "a", ..NONE };
+pub(super) const EXEC: Spec = Spec {
+    flags: "cl",
+    valued: "a",
+    ..NONE
+};
 pub(super) const FLOCK: Spec = Spec {
     flags: "sxeunoFv",
     valued: "wE",
-    long_flags: &["shared", "exclusive", "unlock", "nonblock", "nb", "close", "no-fork", "verbose"],
+    long_flags: &[
+        "shared",
+        "exclusive",
+        "unlock",
+        "nonblock",
+        "nb",
+        "close",
+        "no-fork",
+        "verbose",
+    ],
     long_valued: &["timeout", "wait", "conflict-exit-code"],
     operands: 1,
     ..NONE
@@ -41,7 +54,16 @@ pub(super) const FLOCK: Spec = Spec {
 pub(super) const WATCH: Spec = Spec {
     flags: "dtbegcwp",
     valued: "n",
-    long_flags: &["differences", "no-title", "beep", "errexit", "chgexit", "color", "no-wrap", "precise"],
+    long_flags: &[
+        "differences",
+        "no-title",
+        "beep",
+        "errexit",
+        "chgexit",
+        "color",
+        "no-wrap",
+        "precise",
+    ],
     long_valued: &["interval"],
     ..NONE
 };
@@ -58,16 +80,38 @@ pub(super) const XARGS: Spec = Spec {
         "replace",
         "max-lines",
     ],
-    long_valued: &["max-args", "max-procs", "replace", "max-lines", "max-chars", "delimiter", "arg-file"],
+    long_valued: &[
+        "max-args",
+        "max-procs",
+        "replace",
+        "max-lines",
+        "max-chars",
+        "delimiter",
+        "arg-file",
+    ],
     ..NONE
 };
 
 pub(super) const TABLE: &[Spec] = &[
     Spec {
-        names: &["nohup", "linux32", "linux64", "fakeroot", "unbuffer", "catchsegv", "dbus-run-session"],
+        names: &[
+            "nohup",
+            "linux32",
+            "linux64",
+            "fakeroot",
+            "unbuffer",
+            "catchsegv",
+            "dbus-run-session",
+        ],
         ..NONE
     },
-    Spec { names: &["nice"], flags: "0123456789", valued: "n", long_valued: &["adjustment"], ..NONE },
+    Spec {
+        names: &["nice"],
+        flags: "0123456789",
+        valued: "n",
+        long_valued: &["adjustment"],
+        ..NONE
+    },
     Spec {
         names: &["ionice"],
         flags: "t",
@@ -76,7 +120,12 @@ pub(super) const TABLE: &[Spec] = &[
         long_valued: &["class", "classdata"],
         ..NONE
     },
-    Spec { names: &["setsid"], flags: "cfw", long_flags: &["ctty", "fork", "wait"], ..NONE },
+    Spec {
+        names: &["setsid"],
+        flags: "cfw",
+        long_flags: &["ctty", "fork", "wait"],
+        ..NONE
+    },
     Spec {
         names: &["timeout"],
         flags: "vfp",
@@ -86,10 +135,31 @@ pub(super) const TABLE: &[Spec] = &[
         operands: 1,
         ..NONE
     },
-    Spec { names: &["time"], flags: "pv", long_flags: &["portability", "verbose"], ..NONE },
-    Spec { names: &["stdbuf"], valued: "ioe", long_valued: &["input", "output", "error"], ..NONE },
-    Spec { names: &["taskset"], flags: "ac", long_flags: &["all-tasks", "cpu-list"], operands: 1, ..NONE },
-    Spec { names: &["chrt"], flags: "abdforRiv", operands: 1, ..NONE },
+    Spec {
+        names: &["time"],
+        flags: "pv",
+        long_flags: &["portability", "verbose"],
+        ..NONE
+    },
+    Spec {
+        names: &["stdbuf"],
+        valued: "ioe",
+        long_valued: &["input", "output", "error"],
+        ..NONE
+    },
+    Spec {
+        names: &["taskset"],
+        flags: "ac",
+        long_flags: &["all-tasks", "cpu-list"],
+        operands: 1,
+        ..NONE
+    },
+    Spec {
+        names: &["chrt"],
+        flags: "abdforRiv",
+        operands: 1,
+        ..NONE
+    },
     Spec {
         names: &["chroot"],
         long_valued: &["userspec", "groups"],
@@ -117,7 +187,14 @@ pub(super) const TABLE: &[Spec] = &[
         stays: true,
         ..NONE
     },
-    Spec { names: &["doas"], flags: "ns", valued: "u", assigns: true, stays: true, ..NONE },
+    Spec {
+        names: &["doas"],
+        flags: "ns",
+        valued: "u",
+        assigns: true,
+        stays: true,
+        ..NONE
+    },
     Spec {
         names: &["pkexec"],
         long_valued: &["user"],
@@ -125,7 +202,12 @@ pub(super) const TABLE: &[Spec] = &[
         stays: true,
         ..NONE
     },
-    Spec { names: &["unshare"], flags: "muinpUCTfrc", stays: true, ..NONE },
+    Spec {
+        names: &["unshare"],
+        flags: "muinpUCTfrc",
+        stays: true,
+        ..NONE
+    },
     Spec {
         names: &["nsenter"],
         flags: "amuinpUCT",
@@ -134,15 +216,28 @@ pub(super) const TABLE: &[Spec] = &[
         stays: true,
         ..NONE
     },
-    Spec { names: &["strace", "ltrace"], flags: "cCdfFhiqrtTvVxy", valued: "aeEPSsu", stays: true, ..NONE },
-    Spec { names: &["valgrind", "rlwrap", "xvfb-run", "firejail", "prlimit"], stays: true, ..NONE },
+    Spec {
+        names: &["strace", "ltrace"],
+        flags: "cCdfFhiqrtTvVxy",
+        valued: "aeEPSsu",
+        stays: true,
+        ..NONE
+    },
+    Spec {
+        names: &["valgrind", "rlwrap", "xvfb-run", "firejail", "prlimit"],
+        stays: true,
+        ..NONE
+    },
 ];
 
 impl Spec {
     /// The word behind the program's own; `None` where an option is not known, for then any word could be it.
     pub(super) fn skip(&self, words: &[String]) -> Option<usize> {
         let mut at = 1;
-        while let Some(option) = words.get(at).filter(|word| word.len() > 1 && word.starts_with('-')) {
+        while let Some(option) = words
+            .get(at)
+            .filter(|word| word.len() > 1 && word.starts_with('-'))
+        {
             at += 1;
             if option == "--" {
                 break;

@@ -16,7 +16,12 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) fn of(text: String, label: &str, dialect: Dialect) -> Self {
-        Self { text, label: label.to_owned(), stays: false, dialect }
+        Self {
+            text,
+            label: label.to_owned(),
+            stays: false,
+            dialect,
+        }
     }
 }
 
@@ -39,7 +44,9 @@ impl Dialect {
     /// Why a script may not mean what bash takes it for.
     pub(crate) fn doubt(self, script: &str) -> Option<OpaqueReason> {
         // To a shell without them, these are other commands: `[[ a > b ]]` writes a file.
-        const ONLY_BASH: [&str; 10] = ["[[", "((", "<<<", "&>", "|&", "$'", "$\"", "<(", ">(", "function"];
+        const ONLY_BASH: [&str; 10] = [
+            "[[", "((", "<<<", "&>", "|&", "$'", "$\"", "<(", ">(", "function",
+        ];
         let unknown = match self {
             Self::Here | Self::Later | Self::Bash => false,
             Self::Posix => ONLY_BASH.iter().any(|form| script.contains(form)),
@@ -59,14 +66,19 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
     };
     let mut at = 1;
     let (mut takes_script, mut reads_input) = (false, false);
-    while let Some(option) = words.get(at).filter(|word| word.len() > 1 && word.starts_with(['-', '+'])) {
+    while let Some(option) = words
+        .get(at)
+        .filter(|word| word.len() > 1 && word.starts_with(['-', '+']))
+    {
         at += 1;
         match option.as_str() {
             "--" => break,
             "--version" | "--help" => return Some(Starts::Nothing),
             "--norc" | "--noprofile" | "--posix" | "--login" | "--verbose" | "--restricted"
             | "--noediting" => {}
-            option if option.starts_with("--") => return Some(Starts::Unknown(OpaqueReason::UnknownWrapper)),
+            option if option.starts_with("--") => {
+                return Some(Starts::Unknown(OpaqueReason::UnknownWrapper));
+            }
             option => {
                 // Start-up files and aliases: what its words mean is then written elsewhere.
                 if option.starts_with('-') && option.contains('i') {
@@ -84,13 +96,19 @@ pub(super) fn starts(name: &str, words: &[String]) -> Option<Starts> {
         }
         // The script is dynamic, and the command is opaque for that.
         None if takes_script => Starts::Nothing,
-        Some(_) if !reads_input => Starts::Launches(Launch::hidden(at, "runs the commands of a file")),
+        Some(_) if !reads_input => {
+            Starts::Launches(Launch::hidden(at, "runs the commands of a file"))
+        }
         Some(_) | None => Starts::Unknown(OpaqueReason::ReadsCommands),
     })
 }
 
 pub(super) fn eval(words: &[String]) -> Starts {
-    let at = if words.get(1).is_some_and(|word| word == "--") { 2 } else { 1 };
+    let at = if words.get(1).is_some_and(|word| word == "--") {
+        2
+    } else {
+        1
+    };
     if at >= words.len() {
         return Starts::Nothing;
     }
@@ -98,10 +116,17 @@ pub(super) fn eval(words: &[String]) -> Starts {
 }
 
 pub(super) fn trap(words: &[String]) -> Starts {
-    let at = if words.get(1).is_some_and(|word| word == "--") { 2 } else { 1 };
+    let at = if words.get(1).is_some_and(|word| word == "--") {
+        2
+    } else {
+        1
+    };
     match words.get(at) {
         Some(script) if words.len() > at + 1 && !script.is_empty() && !script.starts_with('-') => {
-            Starts::Script(Script { stays: true, ..Script::of(script.clone(), "trap", Dialect::Later) })
+            Starts::Script(Script {
+                stays: true,
+                ..Script::of(script.clone(), "trap", Dialect::Later)
+            })
         }
         Some(_) | None => Starts::Nothing,
     }
@@ -109,11 +134,17 @@ pub(super) fn trap(words: &[String]) -> Starts {
 
 /// Programs that give the value of an option to a shell and do more besides.
 pub(super) fn after_option(words: &[String], option: &str) -> Starts {
-    let script = words.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
+    let script = words
+        .iter()
+        .position(|word| word == option)
+        .and_then(|at| words.get(at + 1));
     match script {
         Some(script) => {
             let label = format!("{} {option}", words[0]);
-            Starts::Script(Script { stays: true, ..Script::of(script.clone(), &label, Dialect::Posix) })
+            Starts::Script(Script {
+                stays: true,
+                ..Script::of(script.clone(), &label, Dialect::Posix)
+            })
         }
         None => Starts::Unknown(OpaqueReason::UnknownWrapper),
     }

@@ -3,7 +3,11 @@
 use toolpost_command::{Analysis, Opaque, OpaqueReason, analyze};
 
 fn reasons(text: &str) -> Vec<OpaqueReason> {
-    analyze(text).opaque.iter().map(|opaque| opaque.reason).collect()
+    analyze(text)
+        .opaque
+        .iter()
+        .map(|opaque| opaque.reason)
+        .collect()
 }
 
 #[test]
@@ -12,7 +16,10 @@ fn what_is_too_much_is_opaque() {
         ("a".repeat(64 * 1024 + 1), OpaqueReason::TooLong),
         ("a ".repeat(5000), OpaqueReason::TooLong),
         ("(".repeat(64), OpaqueReason::TooDeep),
-        ("( ".repeat(13) + "a" + &" )".repeat(13), OpaqueReason::TooDeep),
+        (
+            "( ".repeat(13) + "a" + &" )".repeat(13),
+            OpaqueReason::TooDeep,
+        ),
         ("{ ".repeat(2000), OpaqueReason::TooDeep),
         ("$(".repeat(20_000), OpaqueReason::TooDeep),
         ("\"$(".repeat(20_000), OpaqueReason::TooDeep),
@@ -38,7 +45,12 @@ fn commands_beyond_the_list_make_it_opaque() {
     assert!(!analyze(&"a;".repeat(512)).is_opaque());
     let analysis = analyze(&"a;".repeat(2000));
     assert_eq!(analysis.commands.len(), 512);
-    assert!(analysis.opaque.iter().all(|opaque| opaque.reason == OpaqueReason::TooManyCommands));
+    assert!(
+        analysis
+            .opaque
+            .iter()
+            .all(|opaque| opaque.reason == OpaqueReason::TooManyCommands)
+    );
     assert!(analysis.is_opaque());
 }
 
@@ -46,7 +58,10 @@ fn commands_beyond_the_list_make_it_opaque() {
 fn quoted_text_may_be_as_nested_as_it_likes() {
     for text in [
         format!("python3 -c '{}'", "f(".repeat(5000)),
-        format!("cat > f <<'EOF'\n{}\nEOF\n", "if (x) { case 1: y((1 << 2)); `${z}` }\n".repeat(500)),
+        format!(
+            "cat > f <<'EOF'\n{}\nEOF\n",
+            "if (x) { case 1: y((1 << 2)); `${z}` }\n".repeat(500)
+        ),
         format!("node -e '{}'", "`${a}`".repeat(500)),
         format!("echo \"{}\"", "{ ( [ if case ".repeat(1000)),
     ] {
@@ -87,17 +102,28 @@ fn the_bounds_fit_a_small_stack() {
         format!("x=({})", "a ".repeat(4000)),
     ];
     let worker = std::thread::Builder::new().stack_size(1024 * 1024);
-    let walk = move || texts.iter().filter(|text| analyze(text) != Analysis::default()).count();
+    let walk = move || {
+        texts
+            .iter()
+            .filter(|text| analyze(text) != Analysis::default())
+            .count()
+    };
     assert_eq!(worker.spawn(walk).unwrap().join().unwrap(), 19);
 }
 
 #[test]
 fn texts_for_people_are_short_and_tame() {
     let analysis = analyze("echo $'\\e[2J\\r' '\u{202e}x' a\u{7}b");
-    assert_eq!(analysis.commands[0].text, r"echo '\u{1b}[2J\r' \u{202e}x 'a\u{7}b'");
+    assert_eq!(
+        analysis.commands[0].text,
+        r"echo '\u{1b}[2J\r' \u{202e}x 'a\u{7}b'"
+    );
     let analysis = analyze(&format!("rm {} $x", "y ".repeat(1000)));
     let Opaque { text, .. } = &analysis.opaque[0];
-    assert!((190..=202).contains(&text.chars().count()) && text.ends_with("y …"), "{text}");
+    assert!(
+        (190..=202).contains(&text.chars().count()) && text.ends_with("y …"),
+        "{text}"
+    );
 }
 
 /// A word that does not fit is left out whole: half of it could be half a secret, which no search for secrets finds.
@@ -107,7 +133,10 @@ fn texts_are_cut_between_words() {
     assert_eq!(analyze(&format!("rm {word} $x")).opaque[0].text, "rm …");
     assert_eq!(analyze(&format!("rm {word}")).commands[0].text, "rm …");
     assert_eq!(analyze(&word).commands[0].text, "…");
-    assert_eq!(analyze(&format!("say 'a b {word}'")).commands[0].text, "say 'a b …");
+    assert_eq!(
+        analyze(&format!("say 'a b {word}'")).commands[0].text,
+        "say 'a b …"
+    );
 }
 
 #[test]
@@ -117,7 +146,11 @@ fn reasons_are_said_in_words() {
         ("a (", "cannot be parsed"),
         (". f", "runs the commands of a file in this shell"),
     ] {
-        assert_eq!(analyze(text).opaque[0].reason.to_string(), expected, "{text}");
+        assert_eq!(
+            analyze(text).opaque[0].reason.to_string(),
+            expected,
+            "{text}"
+        );
     }
 }
 

@@ -4,7 +4,11 @@ use toolpost_command::{Directory, analyze};
 
 /// The directory of the last command: `.` is the start, `?` is unknown.
 fn directory(text: &str) -> String {
-    match analyze(text).commands.pop().map(|command| command.directory) {
+    match analyze(text)
+        .commands
+        .pop()
+        .map(|command| command.directory)
+    {
         Some(Directory::Start) => ".".to_owned(),
         Some(Directory::Beneath(path)) => path,
         Some(Directory::Unknown) => "?".to_owned(),
@@ -79,9 +83,18 @@ fn directories_follow_cd() {
 #[test]
 fn loops_know_that_they_come_back() {
     let analysis = analyze("while a > f; do cd x && b; done");
-    assert!(analysis.commands.iter().all(|command| command.directory == Directory::Unknown), "{analysis:?}");
     assert!(
-        analysis.redirects.iter().all(|redirect| redirect.directory == Directory::Unknown),
+        analysis
+            .commands
+            .iter()
+            .all(|command| command.directory == Directory::Unknown),
+        "{analysis:?}"
+    );
+    assert!(
+        analysis
+            .redirects
+            .iter()
+            .all(|redirect| redirect.directory == Directory::Unknown),
         "{analysis:?}"
     );
 }

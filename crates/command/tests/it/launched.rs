@@ -7,38 +7,92 @@ use crate::check_found;
 #[test]
 fn commands_in_options_and_operands_are_found() {
     check_found(&[
-        ("git rebase --exec 'rm x' main", "git rebase --exec rm x main; rm x"),
+        (
+            "git rebase --exec 'rm x' main",
+            "git rebase --exec rm x main; rm x",
+        ),
         ("git rebase -x'rm x' main", "git rebase -xrm x main; rm x"),
-        ("git rebase -ix 'rm x; ls'", "git rebase -ix rm x; ls; rm x; ls"),
-        ("git -C y rebase --exec='rm x'", "git -C y rebase --exec=rm x; rm x"),
-        ("git --unknown y rebase --exe='rm x'", "git --unknown y rebase --exe=rm x; rm x"),
+        (
+            "git rebase -ix 'rm x; ls'",
+            "git rebase -ix rm x; ls; rm x; ls",
+        ),
+        (
+            "git -C y rebase --exec='rm x'",
+            "git -C y rebase --exec=rm x; rm x",
+        ),
+        (
+            "git --unknown y rebase --exe='rm x'",
+            "git --unknown y rebase --exe=rm x; rm x",
+        ),
         ("git bisect run rm x", "git bisect run rm x; rm x"),
-        ("git submodule --quiet foreach 'rm x'", "git submodule --quiet foreach rm x; rm x"),
-        ("git submodule foreach --recursive rm x", "git submodule foreach --recursive rm x; rm x"),
-        ("git -c alias.p=push p -f", "git -c alias.p=push p -f; git push"),
-        ("git -c core.pager='rm x' log", "git -c core.pager=rm x log; rm x"),
-        ("git -c color.ui=always -c user.name=x log", "git -c color.ui=always -c user.name=x log"),
-        ("git config alias.x '!rm y'", "git config alias.x !rm y; rm y"),
-        ("git config --global user.name x", "git config --global user.name x"),
-        ("tar -czf a.tgz --to-command='rm x' y", "tar -czf a.tgz --to-command=rm x y; rm x"),
+        (
+            "git submodule --quiet foreach 'rm x'",
+            "git submodule --quiet foreach rm x; rm x",
+        ),
+        (
+            "git submodule foreach --recursive rm x",
+            "git submodule foreach --recursive rm x; rm x",
+        ),
+        (
+            "git -c alias.p=push p -f",
+            "git -c alias.p=push p -f; git push",
+        ),
+        (
+            "git -c core.pager='rm x' log",
+            "git -c core.pager=rm x log; rm x",
+        ),
+        (
+            "git -c color.ui=always -c user.name=x log",
+            "git -c color.ui=always -c user.name=x log",
+        ),
+        (
+            "git config alias.x '!rm y'",
+            "git config alias.x !rm y; rm y",
+        ),
+        (
+            "git config --global user.name x",
+            "git config --global user.name x",
+        ),
+        (
+            "tar -czf a.tgz --to-command='rm x' y",
+            "tar -czf a.tgz --to-command=rm x y; rm x",
+        ),
         ("tar -xIf 'rm x' a", "tar -xIf rm x a; f"),
-        ("tar -I 'zstd -3' -cf a b", "tar -I zstd -3 -cf a b; zstd -3"),
-        ("tar --checkpoint-action=exec='rm x' -cf a b", "tar --checkpoint-action=exec=rm x -cf a b; rm x"),
-        ("tar --checkpoint-action=dot -cf a b", "tar --checkpoint-action=dot -cf a b"),
+        (
+            "tar -I 'zstd -3' -cf a b",
+            "tar -I zstd -3 -cf a b; zstd -3",
+        ),
+        (
+            "tar --checkpoint-action=exec='rm x' -cf a b",
+            "tar --checkpoint-action=exec=rm x -cf a b; rm x",
+        ),
+        (
+            "tar --checkpoint-action=dot -cf a b",
+            "tar --checkpoint-action=dot -cf a b",
+        ),
         ("tar -xzf Idea.tar", "tar -xzf Idea.tar"),
         ("tar xzf a.tgz", "tar xzf a.tgz"),
         ("npx rm x", "npx rm x; rm x"),
         ("npx --yes -p y rm x", "npx --yes -p y rm x; rm x"),
         ("npx --odd rm x", "npx --odd rm x ~; rm x"),
         ("npx -c 'rm x'", "npx -c rm x; rm x"),
-        ("npm --prefix y exec -- rm x", "npm --prefix y exec -- rm x; rm x"),
+        (
+            "npm --prefix y exec -- rm x",
+            "npm --prefix y exec -- rm x; rm x",
+        ),
         ("npm test", "npm test"),
         ("uv run --with y rm x", "uv run --with y rm x; rm x"),
         ("uv run rm $X", "uv run rm …; rm; !DynamicWord"),
         ("fd -e rs -x rm -f", "fd -e rs -x rm -f ~; rm -f …"),
         ("fd y -X wc {} \\; -H", "fd y -X wc {} ; -H ~; wc …"),
-        ("setpriv --reuid=1 --clear-groups rm x", "setpriv --reuid=1 --clear-groups rm x; rm x"),
-        ("setarch x86_64 -R rm x", "setarch x86_64 -R rm x; x86_64 -R rm x; rm x"),
+        (
+            "setpriv --reuid=1 --clear-groups rm x",
+            "setpriv --reuid=1 --clear-groups rm x; rm x",
+        ),
+        (
+            "setarch x86_64 -R rm x",
+            "setarch x86_64 -R rm x; x86_64 -R rm x; rm x",
+        ),
         ("i386 rm x", "i386 rm x; rm x"),
         (
             "/lib64/ld-linux-x86-64.so.2 --library-path /y /bin/rm x",
@@ -49,10 +103,19 @@ fn commands_in_options_and_operands_are_found() {
             "busybox awk 'BEGIN{system(\"rm x\")}'",
             "busybox awk BEGIN{system(\"rm x\")}; awk BEGIN{system(\"rm x\")} ~",
         ),
-        ("npx timeout 5 sh -c 'rm x'", "npx timeout 5 sh -c rm x; rm x"),
-        ("git rebase -x 'npx rm x'", "git rebase -x npx rm x; npx rm x; rm x"),
+        (
+            "npx timeout 5 sh -c 'rm x'",
+            "npx timeout 5 sh -c rm x; rm x",
+        ),
+        (
+            "git rebase -x 'npx rm x'",
+            "git rebase -x npx rm x; npx rm x; rm x",
+        ),
         ("A=1 npx rm x", "A=1 npx rm x; A=1 rm x"),
-        ("ssh -p 22 -o ProxyCommand='rm x' h", "ssh -p 22 -o ProxyCommand=rm x h ~; rm x"),
+        (
+            "ssh -p 22 -o ProxyCommand='rm x' h",
+            "ssh -p 22 -o ProxyCommand=rm x h ~; rm x",
+        ),
         ("ssh h", "ssh h ~"),
     ]);
 }
@@ -75,10 +138,22 @@ fn commands_that_words_do_not_tell_are_hidden() {
         ("perl -Mre x.pl", "perl -Mre x.pl"),
         ("git --exec-path=/y status", "git --exec-path=/y status ~"),
         ("git --exec-path", "git --exec-path"),
-        ("git -c core.hooksPath=y commit", "git -c core.hooksPath=y commit ~"),
-        ("git rebase --exec 'rm $x'", "git rebase --exec rm $x ~; rm …"),
-        ("git rebase --exec 'cd y && ls > f'", "git rebase --exec cd y && ls > f ~; cd y; ls"),
-        ("git rebase --exec 'ls > /f'", "git rebase --exec ls > /f; ls; >/f"),
+        (
+            "git -c core.hooksPath=y commit",
+            "git -c core.hooksPath=y commit ~",
+        ),
+        (
+            "git rebase --exec 'rm $x'",
+            "git rebase --exec rm $x ~; rm …",
+        ),
+        (
+            "git rebase --exec 'cd y && ls > f'",
+            "git rebase --exec cd y && ls > f ~; cd y; ls",
+        ),
+        (
+            "git rebase --exec 'ls > /f'",
+            "git rebase --exec ls > /f; ls; >/f",
+        ),
         ("git rebase --exec 'a ('", "git rebase --exec a ( ~"),
         ("awk '{print $1}' f", "awk {print $1} f"),
         ("awk -F: '{system($1)}' f", "awk -F: {system($1)} f ~"),
@@ -101,7 +176,10 @@ fn commands_that_words_do_not_tell_are_hidden() {
 fn files_that_options_write_are_written() {
     check_found(&[
         ("git log --output=f", "git log --output=f; >f"),
-        ("git -C y diff --output f HEAD", "git -C y diff --output f HEAD; >f"),
+        (
+            "git -C y diff --output f HEAD",
+            "git -C y diff --output f HEAD; >f",
+        ),
         ("git log --oneline", "git log --oneline"),
         ("sort -o f x", "sort -o f x; >f"),
         ("sort -uof x", "sort -uof x; >f"),
@@ -109,7 +187,10 @@ fn files_that_options_write_are_written() {
         ("sort -k2 x", "sort -k2 x"),
         ("sed -n 'w f' x", "sed -n w f x; >f"),
         ("tree -o f", "tree -o f; >f"),
-        ("curl -sSo f https://example.org", "curl -sSo f https://example.org; >f"),
+        (
+            "curl -sSo f https://example.org",
+            "curl -sSo f https://example.org; >f",
+        ),
     ]);
 }
 
@@ -117,13 +198,22 @@ fn files_that_options_write_are_written() {
 fn variables_that_choose_programs() {
     check_found(&[
         ("PAGER='rm x' git log", "PAGER=rm x git log; rm x"),
-        ("GIT_SSH_COMMAND='rm $x' git fetch", "GIT_SSH_COMMAND=rm $x git fetch ~; rm …"),
-        ("PAGER='rm x' a; PAGER='rm x' b", "PAGER=rm x a; rm x; PAGER=rm x b"),
+        (
+            "GIT_SSH_COMMAND='rm $x' git fetch",
+            "GIT_SSH_COMMAND=rm $x git fetch ~; rm …",
+        ),
+        (
+            "PAGER='rm x' a; PAGER='rm x' b",
+            "PAGER=rm x a; rm x; PAGER=rm x b",
+        ),
         ("PATH=/y ls", "PATH=/y ls ~"),
         ("HOME=/y git status", "HOME=/y git status ~"),
         ("LD_PRELOAD=./x.so ls", "LD_PRELOAD=./x.so ls ~"),
         ("FOO=1 ls", "FOO=1 ls"),
-        ("PAGER='PAGER=\"rm x\" a' b", "PAGER=PAGER=\"rm x\" a b; PAGER=rm x a; rm x"),
+        (
+            "PAGER='PAGER=\"rm x\" a' b",
+            "PAGER=PAGER=\"rm x\" a b; PAGER=rm x a; rm x",
+        ),
     ]);
 }
 
@@ -139,8 +229,18 @@ fn a_pattern_spells_what_is_hidden_only_without_a_star() {
         ("*", "sh s.sh", true, false),
         ("python3 -c *", "python3 -c 1", true, false),
         ("python3 -c 1", "python3 -c 1", true, true),
-        ("git -c * status", "git -c core.hooksPath=x status", true, false),
-        ("git -c core.hooksPath=x *", "git -c core.hooksPath=x status", true, true),
+        (
+            "git -c * status",
+            "git -c core.hooksPath=x status",
+            true,
+            false,
+        ),
+        (
+            "git -c core.hooksPath=x *",
+            "git -c core.hooksPath=x status",
+            true,
+            true,
+        ),
         ("git *", "git -c core.hooksPath=x status", true, false),
         ("git *", "git status", true, true),
         ("PATH=* make", "PATH=/y make", true, false),
@@ -149,7 +249,10 @@ fn a_pattern_spells_what_is_hidden_only_without_a_star() {
     ] {
         let pattern: CommandPattern = rule.parse().unwrap();
         let command = &analyze(text).commands[0];
-        let found = (pattern.covers(command), pattern.covers(command) && pattern.spells(command));
+        let found = (
+            pattern.covers(command),
+            pattern.covers(command) && pattern.spells(command),
+        );
         assert_eq!(found, (covers, spells), "{rule} on {text}");
     }
 }
@@ -158,12 +261,20 @@ fn a_pattern_spells_what_is_hidden_only_without_a_star() {
 fn the_command_that_spells_another_is_named() {
     let commands = analyze("ls; git rebase -x 'npx rm x' -x 'make y'").commands;
     let spelled_in = |command: &SimpleCommand| command.spelled_in.map(|by| by.command);
-    let found: Vec<(&str, Option<usize>)> =
-        commands.iter().map(|command| (command.text.as_str(), spelled_in(command))).collect();
+    let found: Vec<(&str, Option<usize>)> = commands
+        .iter()
+        .map(|command| (command.text.as_str(), spelled_in(command)))
+        .collect();
     let outer = "git rebase -x 'npx rm x' -x 'make y'";
     assert_eq!(
         found,
-        [("ls", None), (outer, None), ("npx rm x", Some(1)), ("rm x", Some(2)), ("make y", Some(1))]
+        [
+            ("ls", None),
+            (outer, None),
+            ("npx rm x", Some(1)),
+            ("rm x", Some(2)),
+            ("make y", Some(1))
+        ]
     );
     assert_eq!(commands[3].within, ["git rebase -x", "npx"]);
 }
@@ -173,12 +284,20 @@ fn texts_made_to_cost_much_are_bounded() {
     for (text, reason) in [
         ("npx ".repeat(4000) + "rm x", None),
         ("sudo ".repeat(4000) + "rm x", Some(OpaqueReason::TooDeep)),
-        ("timeout 5 ".repeat(1000) + "rm x", Some(OpaqueReason::TooDeep)),
-        ("busybox ".repeat(4000) + "rm x", Some(OpaqueReason::TooDeep)),
+        (
+            "timeout 5 ".repeat(1000) + "rm x",
+            Some(OpaqueReason::TooDeep),
+        ),
+        (
+            "busybox ".repeat(4000) + "rm x",
+            Some(OpaqueReason::TooDeep),
+        ),
         ("git rebase".to_owned() + &" -x 'rm x'".repeat(1900), None),
         ("git".to_owned() + &" -c alias.x='!rm y'".repeat(1300), None),
         (
-            (0..1300).map(|number| format!("PAGER='rm {number}' ls;")).collect(),
+            (0..1300)
+                .map(|number| format!("PAGER='rm {number}' ls;"))
+                .collect(),
             Some(OpaqueReason::TooManyCommands),
         ),
         ("sed -e '".to_owned() + &"s/a/b/;".repeat(8000) + "'", None),

@@ -24,10 +24,16 @@ fn summary(analysis: &Analysis) -> String {
             RedirectAccess::Read => '<',
             RedirectAccess::Write => '>',
         };
-        parts.push(format!("{sign}{}", redirect.target.as_deref().unwrap_or("?")));
+        parts.push(format!(
+            "{sign}{}",
+            redirect.target.as_deref().unwrap_or("?")
+        ));
     }
-    let mut reasons: Vec<String> =
-        analysis.opaque.iter().map(|opaque| format!("!{:?}", opaque.reason)).collect();
+    let mut reasons: Vec<String> = analysis
+        .opaque
+        .iter()
+        .map(|opaque| format!("!{:?}", opaque.reason))
+        .collect();
     reasons.dedup();
     parts.extend(reasons);
     parts.join("; ")
@@ -36,7 +42,9 @@ fn summary(analysis: &Analysis) -> String {
 fn command_summary(command: &SimpleCommand) -> String {
     let assignment = |name: &str, value: Option<&str>| format!("{name}={} ", value.unwrap_or("?"));
     let assignments = command.assignments.iter();
-    let mut line: String = assignments.map(|set| assignment(&set.name, set.value.as_deref())).collect();
+    let mut line: String = assignments
+        .map(|set| assignment(&set.name, set.value.as_deref()))
+        .collect();
     line.push_str(&command.words.join(" "));
     if command.opaque {
         line.push_str(if line.is_empty() { "…" } else { " …" });
@@ -54,7 +62,15 @@ fn check_found(rows: &[(&str, &str)]) {
         .iter()
         .map(|(text, expected)| (text, expected, summary(&analyze(text))))
         .filter(|(_, expected, found)| found != *expected)
-        .map(|(text, expected, found)| format!("{text:?}\n  expected {expected}\n  found    {found}"))
+        .map(|(text, expected, found)| {
+            format!("{text:?}\n  expected {expected}\n  found    {found}")
+        })
         .collect();
-    assert!(wrong.is_empty(), "{} of {} rows\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} rows\n{}",
+        wrong.len(),
+        rows.len(),
+        wrong.join("\n")
+    );
 }

@@ -42,7 +42,12 @@ const STAYING: &[&str] = &[
 
 #[test]
 fn programs_and_subcommands_that_reach_other_machines_are_known() {
-    let reaches = |text: &str| analyze(text).commands.iter().any(|command| command.reaches_network());
+    let reaches = |text: &str| {
+        analyze(text)
+            .commands
+            .iter()
+            .any(|command| command.reaches_network())
+    };
     let wrong: Vec<&&str> = REACHING.iter().filter(|text| !reaches(text)).collect();
     assert!(wrong.is_empty(), "taken for local: {wrong:?}");
     let wrong: Vec<&&str> = STAYING.iter().filter(|text| reaches(text)).collect();

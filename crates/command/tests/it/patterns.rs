@@ -3,12 +3,16 @@
 use toolpost_command::{CommandPattern, PatternError, SimpleCommand, analyze};
 
 fn pattern(text: &str) -> CommandPattern {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// The last command that is found, which is the innermost of one that is wrapped.
 fn command(text: &str) -> SimpleCommand {
-    analyze(text).commands.pop().unwrap_or_else(|| panic!("no command in {text}"))
+    analyze(text)
+        .commands
+        .pop()
+        .unwrap_or_else(|| panic!("no command in {text}"))
 }
 
 /// Rows of a pattern, a command, and whether an allow and a deny with the pattern are about it.
@@ -96,9 +100,19 @@ fn programs_by_name_and_as_written() {
 fn variables_must_be_mentioned_to_allow() {
     check(&[
         ("npm test", "X=1 npm test", false, true),
-        ("NODE_OPTIONS=* npm test", "NODE_OPTIONS=--x npm test", true, true),
+        (
+            "NODE_OPTIONS=* npm test",
+            "NODE_OPTIONS=--x npm test",
+            true,
+            true,
+        ),
         ("NODE_OPTIONS=* npm test", "npm test", false, true),
-        ("NODE_OPTIONS=* npm test", "NODE_OPTIONS=--x Y=1 npm test", false, true),
+        (
+            "NODE_OPTIONS=* npm test",
+            "NODE_OPTIONS=--x Y=1 npm test",
+            false,
+            true,
+        ),
         ("X=1 npm test", "X=1 npm test", true, true),
         ("X=1 npm test", "X=2 npm test", false, true),
         ("X={1,2} npm test", "X=2 npm test", true, true),
@@ -116,22 +130,47 @@ fn variables_must_be_mentioned_to_allow() {
 fn denies_see_through_other_spellings() {
     check(&[
         ("git push --force *", "git push --force", true, true),
-        ("git push --force *", "git push origin main --force", false, true),
+        (
+            "git push --force *",
+            "git push origin main --force",
+            false,
+            true,
+        ),
         ("git push --force *", "git push origin main -f", false, true),
         ("git push --force *", "git -C x push --force", false, true),
         ("git push --force *", "git -c a.b=c push -f", false, true),
-        ("git push --force *", "git --git-dir=x --work-tree y push -f", false, true),
-        ("git push --force *", "git --no-pager -P push -f", false, true),
+        (
+            "git push --force *",
+            "git --git-dir=x --work-tree y push -f",
+            false,
+            true,
+        ),
+        (
+            "git push --force *",
+            "git --no-pager -P push -f",
+            false,
+            true,
+        ),
         ("git push --force *", "git push origin +main", false, true),
         ("git push --force *", "git push origin main", false, false),
-        ("git push --force *", "git push --force-with-lease", false, false),
+        (
+            "git push --force *",
+            "git push --force-with-lease",
+            false,
+            false,
+        ),
         ("git push --force *", "git push --force=x", false, true),
         ("git push -f *", "git push --force", false, true),
         ("git push *", "git -C x push", false, true),
         ("git push *", "git --no-pager log push", false, false),
         ("git push *", "git stash push", false, false),
         ("git push origin *", "git push -o x origin", false, true),
-        ("git push origin *", "git push upstream origin", false, false),
+        (
+            "git push origin *",
+            "git push upstream origin",
+            false,
+            false,
+        ),
         ("git log", "git log --oneline", false, true),
         ("rm -rf *", "rm -rf x", true, true),
         ("rm -rf *", "rm -fr x", false, true),
@@ -204,11 +243,38 @@ fn patterns_that_are_none() {
         ("echo 'a", PatternError::UnclosedQuote("'a".to_owned())),
         ("echo a\\", PatternError::UnclosedQuote("a\\".to_owned())),
         ("echo {a,b", PatternError::Alternatives("{a,b".to_owned())),
-        ("echo {a,{b,c}}", PatternError::Alternatives("{a,{b,c}}".to_owned())),
-        ("a; b", PatternError::Operator { word: "a;".to_owned(), character: ';' }),
-        ("a | b", PatternError::Operator { word: "|".to_owned(), character: '|' }),
-        ("a > b", PatternError::Operator { word: ">".to_owned(), character: '>' }),
-        ("a $(b)", PatternError::Operator { word: "$(b)".to_owned(), character: '$' }),
+        (
+            "echo {a,{b,c}}",
+            PatternError::Alternatives("{a,{b,c}}".to_owned()),
+        ),
+        (
+            "a; b",
+            PatternError::Operator {
+                word: "a;".to_owned(),
+                character: ';',
+            },
+        ),
+        (
+            "a | b",
+            PatternError::Operator {
+                word: "|".to_owned(),
+                character: '|',
+            },
+        ),
+        (
+            "a > b",
+            PatternError::Operator {
+                word: ">".to_owned(),
+                character: '>',
+            },
+        ),
+        (
+            "a $(b)",
+            PatternError::Operator {
+                word: "$(b)".to_owned(),
+                character: '$',
+            },
+        ),
         ("a\nb", PatternError::ControlCharacter),
         (
             "{a,b,c}{a,b,c}{a,b,c}{a,b,c}",
@@ -217,7 +283,10 @@ fn patterns_that_are_none() {
     ] {
         assert_eq!(text.parse::<CommandPattern>(), Err(expected), "{text}");
     }
-    assert_eq!("x".repeat(5000).parse::<CommandPattern>(), Err(PatternError::TooLong(5000)));
+    assert_eq!(
+        "x".repeat(5000).parse::<CommandPattern>(),
+        Err(PatternError::TooLong(5000))
+    );
 }
 
 #[test]

@@ -51,7 +51,11 @@ fn rule() -> impl Strategy<Value = String> {
 }
 
 fn words(analysis: &Analysis) -> Vec<&[String]> {
-    analysis.commands.iter().map(|command| command.words.as_slice()).collect()
+    analysis
+        .commands
+        .iter()
+        .map(|command| command.words.as_slice())
+        .collect()
 }
 
 /// A command that stands in the words of another makes that one hide something.

@@ -58,7 +58,10 @@ const READ: &[&str] = &[
 
 #[test]
 fn commands_that_only_read() {
-    let wrong: Vec<&&str> = READ.iter().filter(|text| !analyze(text).only_reads()).collect();
+    let wrong: Vec<&&str> = READ
+        .iter()
+        .filter(|text| !analyze(text).only_reads())
+        .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
@@ -164,6 +167,9 @@ const DO_MORE: &[&str] = &[
 
 #[test]
 fn commands_that_may_do_more() {
-    let wrong: Vec<&&str> = DO_MORE.iter().filter(|text| analyze(text).only_reads()).collect();
+    let wrong: Vec<&&str> = DO_MORE
+        .iter()
+        .filter(|text| analyze(text).only_reads())
+        .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }

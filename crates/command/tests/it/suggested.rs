@@ -12,21 +12,33 @@ fn narrow_to_wide() {
         ("cargo test -p x", &["cargo test -p x", "cargo test *"]),
         ("cargo test", &["cargo test", "cargo test *"]),
         ("git status", &["git status", "git status *"]),
-        ("git commit -m \"it's\"", &["git commit -m \"it's\"", "git commit *"]),
+        (
+            "git commit -m \"it's\"",
+            &["git commit -m \"it's\"", "git commit *"],
+        ),
         ("npm test", &["npm test", "npm test *"]),
         ("go build ./...", &["go build ./...", "go build *"]),
         ("kubectl get pods", &["kubectl get pods", "kubectl get *"]),
         ("docker ps", &["docker ps", "docker ps *"]),
-        ("NODE_OPTIONS=--x npm test", &["NODE_OPTIONS=--x npm test", "NODE_OPTIONS=--x npm test *"]),
+        (
+            "NODE_OPTIONS=--x npm test",
+            &["NODE_OPTIONS=--x npm test", "NODE_OPTIONS=--x npm test *"],
+        ),
         ("X='a b' ls", &["X='a b' ls", "X='a b' ls *"]),
         ("LANG=C ls", &["ls", "ls *"]),
-        ("echo '*' '{a,b}' \"a'b\\\"c\"", &["echo '*' '{a,b}' \"a'b\\\"c\"", "echo *"]),
+        (
+            "echo '*' '{a,b}' \"a'b\\\"c\"",
+            &["echo '*' '{a,b}' \"a'b\\\"c\"", "echo *"],
+        ),
         ("dd if=a of=b", &["dd 'if=a' 'of=b'"]),
         ("echo ''", &["echo ''", "echo *"]),
         // Only as they are.
         ("rm x", &["rm x"]),
         ("chmod +x y", &["chmod +x y"]),
-        ("curl https://example.org/a", &["curl https://example.org/a"]),
+        (
+            "curl https://example.org/a",
+            &["curl https://example.org/a"],
+        ),
         ("ssh host ls", &["ssh host ls"]),
         ("git push origin main", &["git push origin main"]),
         ("git push --force", &["git push --force"]),
@@ -67,9 +79,15 @@ fn narrow_to_wide() {
         ("echo 'a\nb'", &["echo *"]),
     ];
     for (text, expected) in rows {
-        let command =
-            analyze(text).commands.into_iter().next().unwrap_or_else(|| panic!("no command in {text}"));
-        let offered: Vec<String> = suggestions(&command).iter().map(ToString::to_string).collect();
+        let command = analyze(text)
+            .commands
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| panic!("no command in {text}"));
+        let offered: Vec<String> = suggestions(&command)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(offered, *expected, "{text}");
     }
 }
@@ -80,7 +98,12 @@ fn a_wrapper_with_power_is_offered_as_it_is() {
     let offered: Vec<Vec<String>> = analysis
         .commands
         .iter()
-        .map(|command| suggestions(command).iter().map(ToString::to_string).collect())
+        .map(|command| {
+            suggestions(command)
+                .iter()
+                .map(ToString::to_string)
+                .collect()
+        })
         .collect();
     assert_eq!(offered, [["sudo rm x"], ["rm x"]]);
 }

@@ -31,7 +31,10 @@ fn wrappers_are_looked_through() {
         ("timeout 5 rm x", "rm x"),
         ("timeout -k 1 -s KILL 5s rm x", "rm x"),
         ("timeout --signal=KILL 5 rm x", "rm x"),
-        ("timeout --new-option 5 rm x", "timeout --new-option 5 rm x; !UnknownWrapper"),
+        (
+            "timeout --new-option 5 rm x",
+            "timeout --new-option 5 rm x; !UnknownWrapper",
+        ),
         ("stdbuf -oL -e 0 rm x", "rm x"),
         ("command rm x", "rm x"),
         ("command -p rm x", "rm x"),
@@ -43,7 +46,10 @@ fn wrappers_are_looked_through() {
         ("command exec -a ls rm x", "rm x"),
         ("\\time -p rm x", "rm x"),
         ("time -o f rm x", "-o f rm x"),
-        ("/usr/bin/time -o f rm x", "/usr/bin/time -o f rm x; !UnknownWrapper"),
+        (
+            "/usr/bin/time -o f rm x",
+            "/usr/bin/time -o f rm x; !UnknownWrapper",
+        ),
         ("taskset -c 0 rm x", "rm x"),
         ("flock f rm x", "rm x"),
         ("flock -n f -c 'rm x'", "flock -n f -c rm x; rm x"),
@@ -75,7 +81,10 @@ fn those_with_power_stay_commands_of_their_own() {
         ("chroot / rm x", "chroot / rm x; rm x"),
         ("unshare -rn rm x", "unshare -rn rm x; rm x"),
         ("nsenter -t 1 -a rm x", "nsenter -t 1 -a rm x; rm x"),
-        ("strace -f -e trace=all rm x", "strace -f -e trace=all rm x; rm x"),
+        (
+            "strace -f -e trace=all rm x",
+            "strace -f -e trace=all rm x; rm x",
+        ),
         ("strace -o f rm x", "strace -o f rm x; !UnknownWrapper"),
         ("su -c 'rm x'", "su -c rm x; rm x"),
         ("script -c 'rm x' f", "script -c rm x f; rm x"),
@@ -96,11 +105,23 @@ fn what_is_found_or_piped_is_not_known() {
         ("xargs sh -c 'rm x'", "rm x; !DynamicWord"),
         ("xargs timeout 5 rm", "rm …; !DynamicWord"),
         ("find . -name x", "find . -name x"),
-        ("find . -exec rm {} \\;", "find . -exec rm {} ;; rm …; !DynamicWord"),
-        ("find . -exec rm -f {} +", "find . -exec rm -f {} +; rm -f …; !DynamicWord"),
+        (
+            "find . -exec rm {} \\;",
+            "find . -exec rm {} ;; rm …; !DynamicWord",
+        ),
+        (
+            "find . -exec rm -f {} +",
+            "find . -exec rm -f {} +; rm -f …; !DynamicWord",
+        ),
         ("find . -execdir rm x ';'", "find . -execdir rm x ;; rm x"),
-        ("find . -ok rm {} \\; -okdir ls \\;", "find . -ok rm {} ; -okdir ls ;; rm …; ls; !DynamicWord"),
-        ("find . -exec sh -c 'rm x' \\;", "find . -exec sh -c rm x ;; rm x"),
+        (
+            "find . -ok rm {} \\; -okdir ls \\;",
+            "find . -ok rm {} ; -okdir ls ;; rm …; ls; !DynamicWord",
+        ),
+        (
+            "find . -exec sh -c 'rm x' \\;",
+            "find . -exec sh -c rm x ;; rm x",
+        ),
         (
             "find . -exec sh -c 'rm \"$1\"' _ {} \\;",
             "find . -exec sh -c rm \"$1\" _ {} ;; rm …; !DynamicWord",
@@ -139,7 +160,10 @@ fn scripts_are_read_again() {
         ("zsh -c 'rm x'", "rm x; !OtherShell"),
         ("bash -ic 'rm x'", "rm x; !OtherShell"),
         ("bash x.sh", "bash x.sh ~"),
-        ("bash --rcfile f -c ls", "bash --rcfile f -c ls; !UnknownWrapper"),
+        (
+            "bash --rcfile f -c ls",
+            "bash --rcfile f -c ls; !UnknownWrapper",
+        ),
         ("bash", "bash; !ReadsCommands"),
         ("bash -s x", "bash -s x; !ReadsCommands"),
         ("sh < f", "sh; <f; !ReadsCommands"),
@@ -167,12 +191,22 @@ fn the_way_to_a_command_is_told() {
         ("rm x", vec![]),
         ("env rm x", vec!["env"]),
         ("timeout 5 rm x", vec!["timeout 5"]),
-        ("nice -n 5 sh -c 'env A=1 rm x'", vec!["nice -n 5", "sh -c", "env A=1"]),
+        (
+            "nice -n 5 sh -c 'env A=1 rm x'",
+            vec!["nice -n 5", "sh -c", "env A=1"],
+        ),
         ("find . -execdir rm x \\;", vec!["find -execdir"]),
         ("eval rm x", vec!["eval"]),
     ] {
         let analysis = analyze(text);
-        let within = analysis.commands.last().map(|command| command.within.clone());
-        assert_eq!(within, Some(expected.into_iter().map(str::to_owned).collect()), "{text}");
+        let within = analysis
+            .commands
+            .last()
+            .map(|command| command.within.clone());
+        assert_eq!(
+            within,
+            Some(expected.into_iter().map(str::to_owned).collect()),
+            "{text}"
+        );
     }
 }

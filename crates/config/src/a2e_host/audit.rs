@@ -15,14 +15,21 @@ use crate::reading::{Reading, Table};
 pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> AuditSection {
     let elsewhere = path(root, "audit_log_path", reading);
     let Some(mut audit) = reading.table(root, "audit") else {
-        return AuditSection { path: taken(elsewhere, reading), ..AuditSection::default() };
+        return AuditSection {
+            path: taken(elsewhere, reading),
+            ..AuditSection::default()
+        };
     };
     let enabled = reading.flag(&mut audit, "enabled");
     let own = path(&mut audit, "path", reading);
     let rotation = rotation(&mut audit, reading);
     // Lines name a session by the id that it has, whatever is written here.
     audit.take_entry("session_id_source");
-    reading.name_the_rest(&audit, "A2E", &["enabled", "path", "rotate", "session_id_source"]);
+    reading.name_the_rest(
+        &audit,
+        "A2E",
+        &["enabled", "path", "rotate", "session_id_source"],
+    );
     let path = match (enabled.map(|enabled| enabled.value), own, elsewhere) {
         (Some(true), Some(own), elsewhere) => {
             unused(elsewhere, "audit_log_path", "`audit.path` counts", reading);
@@ -31,12 +38,22 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> AuditSection 
         // Nobody said no, and somebody wrote down where it should go.
         (Some(true) | None, None, Some(elsewhere)) => taken(Some(elsewhere), reading),
         (Some(true), None, None) => {
-            unused(enabled, "audit.enabled", "there is no `audit.path` to write to", reading);
+            unused(
+                enabled,
+                "audit.enabled",
+                "there is no `audit.path` to write to",
+                reading,
+            );
             None
         }
         (Some(false) | None, own, elsewhere) => {
             unused(own, "audit.path", "`audit.enabled` is not true", reading);
-            unused(elsewhere, "audit_log_path", "`audit.enabled` is not true", reading);
+            unused(
+                elsewhere,
+                "audit_log_path",
+                "`audit.enabled` is not true",
+                reading,
+            );
             None
         }
     };
@@ -49,28 +66,49 @@ fn rotation(audit: &mut Table, reading: &mut Reading<'_>) -> AuditSection {
         return AuditSection::default();
     };
     let max_bytes = reading.whole::<u64>(&mut rotate, "max_bytes");
-    let max_bytes = max_bytes.map(|Located { value, at }| Located { value: ByteSize::new(value), at });
+    let max_bytes = max_bytes.map(|Located { value, at }| Located {
+        value: ByteSize::new(value),
+        at,
+    });
     check_audit_size("audit.rotate.max_bytes", max_bytes, &mut reading.complaints);
     let backup_count = reading.whole::<u32>(&mut rotate, "backup_count");
-    check_backup_count("audit.rotate.backup_count", backup_count, &mut reading.complaints);
+    check_backup_count(
+        "audit.rotate.backup_count",
+        backup_count,
+        &mut reading.complaints,
+    );
     if let Some(Located { value: 0, at }) = backup_count {
         let message = "`audit.rotate.backup_count` is 0: a full audit file starts over here, \
                        and its lines are gone";
-        reading.notice(at, "audit.rotate.backup_count".to_owned(), message.to_owned());
+        reading.notice(
+            at,
+            "audit.rotate.backup_count".to_owned(),
+            message.to_owned(),
+        );
     }
     reading.name_the_rest(&rotate, "A2E", &["max_bytes", "backup_count"]);
-    AuditSection { path: None, max_bytes, backup_count }
+    AuditSection {
+        path: None,
+        max_bytes,
+        backup_count,
+    }
 }
 
 fn path(table: &mut Table, key: &str, reading: &mut Reading<'_>) -> Option<Located<PathBuf>> {
     let Located { value, at } = reading.text(table, key)?;
-    let path = Located { value: PathBuf::from(value), at };
+    let path = Located {
+        value: PathBuf::from(value),
+        at,
+    };
     let complaint = path_complaint(&table.path_of(key), &path);
     reading.complain_if(complaint).then_some(path)
 }
 
 /// The path from the place that other hosts declare and do not read.
-fn taken(elsewhere: Option<Located<PathBuf>>, reading: &mut Reading<'_>) -> Option<Located<PathBuf>> {
+fn taken(
+    elsewhere: Option<Located<PathBuf>>,
+    reading: &mut Reading<'_>,
+) -> Option<Located<PathBuf>> {
     if let Some(path) = &elsewhere {
         let message = "`audit_log_path` is taken for `audit.path`, with an audit that is on";
         reading.notice(path.at, "audit_log_path".to_owned(), message.to_owned());

@@ -1,7 +1,8 @@
 //! `plugins`: what an A2E host serves. Each names a class: one in Python that brings tools, or the built-in tools.
 
 use crate::{
-    Located, NativeToolsChoice, is_reserved_name, nearest::nearest, snippet::shown, yaml::tree::Value,
+    Located, NativeToolsChoice, is_reserved_name, nearest::nearest, snippet::shown,
+    yaml::tree::Value,
 };
 
 use crate::reading::{Reading, Table};
@@ -42,13 +43,18 @@ pub enum A2ePluginClass {
 }
 
 /// The enabled entries, in the order of the file, and what they say of the host's own tools.
-pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> (Vec<A2ePlugin>, NativeToolsChoice) {
+pub(super) fn read(
+    root: &mut Table,
+    reading: &mut Reading<'_>,
+) -> (Vec<A2ePlugin>, NativeToolsChoice) {
     let items = reading.list(root, "plugins");
     let brings_tools = items.iter().any(|item| names_tools_plugin(&item.value));
     let mut plugins: Vec<A2ePlugin> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
         let at = item.at;
-        let Some(mut plugin) = plugin(index, item, reading) else { continue };
+        let Some(mut plugin) = plugin(index, item, reading) else {
+            continue;
+        };
         if plugin.class != A2ePluginClass::Native && is_reserved_name(&plugin.name) {
             let name = format!("{}_plugin", plugin.name);
             let message = format!(
@@ -60,18 +66,32 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> (Vec<A2ePlugi
             plugin.name = name;
         }
         // A Python class is known by its name from here on, in the ids of its tools.
-        if plugin.class != A2ePluginClass::Native && plugins.iter().any(|other| other.name == plugin.name) {
-            let message = format!("another plugin before it has the name `{}`", shown(&plugin.name));
+        if plugin.class != A2ePluginClass::Native
+            && plugins.iter().any(|other| other.name == plugin.name)
+        {
+            let message = format!(
+                "another plugin before it has the name `{}`",
+                shown(&plugin.name)
+            );
             reading.complain(at, message, "give each plugin a name of its own".to_owned());
         } else {
             plugins.push(plugin);
         }
     }
-    let native = plugins.iter().find(|plugin| plugin.class == A2ePluginClass::Native);
+    let native = plugins
+        .iter()
+        .find(|plugin| plugin.class == A2ePluginClass::Native);
     let choice = match native {
-        Some(A2ePlugin { name, priority, exclusive, .. }) => {
-            NativeToolsChoice::Entry { name: name.clone(), priority: *priority, exclusive: *exclusive }
-        }
+        Some(A2ePlugin {
+            name,
+            priority,
+            exclusive,
+            ..
+        }) => NativeToolsChoice::Entry {
+            name: name.clone(),
+            priority: *priority,
+            exclusive: *exclusive,
+        },
         None if brings_tools => NativeToolsChoice::LeftOut,
         None => NativeToolsChoice::Served,
     };
@@ -80,10 +100,17 @@ pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> (Vec<A2ePlugi
 
 /// Whether an entry is for a plugin that brings tools, enabled or not: a file that has one says which tools there are.
 fn names_tools_plugin(entry: &Value) -> bool {
-    let Value::Table(entries) = entry else { return false };
-    let text =
-        |key: &str| entries.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value.value);
-    let is_native = matches!(text("cls"), Some(Value::Text(class)) if NATIVE.contains(&class.as_str()));
+    let Value::Table(entries) = entry else {
+        return false;
+    };
+    let text = |key: &str| {
+        entries
+            .iter()
+            .find(|entry| entry.key.value == key)
+            .map(|entry| &entry.value.value)
+    };
+    let is_native =
+        matches!(text("cls"), Some(Value::Text(class)) if NATIVE.contains(&class.as_str()));
     matches!(text("type"), Some(Value::Text(word)) if word == TOOLS) && !is_native
 }
 
@@ -100,14 +127,19 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
             );
         }
     };
-    let name = entries.iter().find(|entry| entry.key.value == "name").map(|entry| &entry.value.value);
+    let name = entries
+        .iter()
+        .find(|entry| entry.key.value == "name")
+        .map(|entry| &entry.value.value);
     let path = match name {
         Some(Value::Text(name)) => format!("plugins.{}", shown(name)),
         _ => format!("plugins[{index}]"),
     };
     let mut plugin = Table::new(path, at, entries);
     let mut metadata = reading.table(&mut plugin, "metadata");
-    let enabled = metadata.as_mut().and_then(|metadata| reading.flag(metadata, "enabled"));
+    let enabled = metadata
+        .as_mut()
+        .and_then(|metadata| reading.flag(metadata, "enabled"));
     if enabled.is_some_and(|enabled| !enabled.value) {
         return None;
     }
@@ -119,16 +151,27 @@ fn plugin(index: usize, item: Located<Value>, reading: &mut Reading<'_>) -> Opti
     let (priority, exclusive) = settings(plugin, metadata, is_native, reading);
     let class = match is_native {
         true => A2ePluginClass::Native,
-        false => A2ePluginClass::Python { path: cls.value, settings: given },
+        false => A2ePluginClass::Python {
+            path: cls.value,
+            settings: given,
+        },
     };
     let capability = capability?;
     if is_native && capability.value != TOOLS {
-        let message =
-            format!("the host's own tools are of `type: {TOOLS}`, not `{}`", shown(&capability.value));
+        let message = format!(
+            "the host's own tools are of `type: {TOOLS}`, not `{}`",
+            shown(&capability.value)
+        );
         reading.complain(capability.at, message, format!("write `type: {TOOLS}`"));
         return None;
     }
-    Some(A2ePlugin { name: name?.value, capability: capability.value, priority, exclusive, class })
+    Some(A2ePlugin {
+        name: name?.value,
+        capability: capability.value,
+        priority,
+        exclusive,
+        class,
+    })
 }
 
 fn required(key: &str, plugin: &mut Table, reading: &mut Reading<'_>) -> Option<Located<String>> {
@@ -149,12 +192,16 @@ fn is_native(cls: &Located<String>, reading: &mut Reading<'_>) -> Option<bool> {
     }
     let nearly = nearest(class, NATIVE).or(class.starts_with("toolpost").then_some(NATIVE[0]));
     let (message, hint) = if let Some(near) = nearly {
-        (format!("`{}` is no class of this host", shown(class)), format!("did you mean `{near}`?"))
+        (
+            format!("`{}` is no class of this host", shown(class)),
+            format!("did you mean `{near}`?"),
+        )
     } else if is_path(class) {
         return Some(false);
     } else {
         let hint =
-            "write `cls: toolpost.native` for the built-in tools, or `cls: package.module.Class`".to_owned();
+            "write `cls: toolpost.native` for the built-in tools, or `cls: package.module.Class`"
+                .to_owned();
         (format!("`{}` names no class", shown(class)), hint)
     };
     reading.complain(cls.at, message, hint);
@@ -165,7 +212,9 @@ fn is_native(cls: &Located<String>, reading: &mut Reading<'_>) -> Option<bool> {
 fn is_path(class: &str) -> bool {
     let is_name = |part: &str| {
         let mut chars = part.chars();
-        chars.next().is_some_and(|first| first == '_' || first.is_alphabetic())
+        chars
+            .next()
+            .is_some_and(|first| first == '_' || first.is_alphabetic())
             && chars.all(|c| c == '_' || c.is_alphanumeric())
     };
     class.contains(['.', ':']) && class.split(['.', ':']).all(is_name)
@@ -180,7 +229,11 @@ fn settings(
 ) -> (i64, bool) {
     if let Some(entry) = plugin.take_entry("config") {
         let key = plugin.path_of("config");
-        reading.ignored(entry.key.at, key, "what a plugin is given stands under `metadata`");
+        reading.ignored(
+            entry.key.at,
+            key,
+            "what a plugin is given stands under `metadata`",
+        );
     }
     reading.name_the_rest(&plugin, "A2E", &["name", "type", "cls", "metadata"]);
     let Some(mut metadata) = metadata else {
@@ -191,5 +244,8 @@ fn settings(
     if is_native {
         reading.ignore_the_rest(&metadata, "the built-in tools have no such setting");
     }
-    (priority.map_or(0, |priority| priority.value), exclusive.is_some_and(|exclusive| exclusive.value))
+    (
+        priority.map_or(0, |priority| priority.value),
+        exclusive.is_some_and(|exclusive| exclusive.value),
+    )
 }

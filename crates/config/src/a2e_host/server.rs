@@ -8,7 +8,11 @@ use crate::{HostConfig, HttpSection, Located, snippet::shown};
 
 use crate::reading::{Reading, Table};
 
-pub(super) fn read(root: &mut Table, http: &mut HttpSection, reading: &mut Reading<'_>) -> Option<Secret> {
+pub(super) fn read(
+    root: &mut Table,
+    http: &mut HttpSection,
+    reading: &mut Reading<'_>,
+) -> Option<Secret> {
     let token = reading.text(root, "auth_token");
     let Some(mut server) = reading.table(root, "server") else {
         return token.and_then(|token| secret("auth_token", token, reading));
@@ -25,7 +29,8 @@ pub(super) fn read(root: &mut Table, http: &mut HttpSection, reading: &mut Readi
             secret("auth_token", token, reading)
         }
         (None, Some(token)) => {
-            let message = "`server.auth_token` is taken for `auth_token`, which belongs at the top level";
+            let message =
+                "`server.auth_token` is taken for `auth_token`, which belongs at the top level";
             reading.notice(token.at, "server.auth_token".to_owned(), message.to_owned());
             secret("server.auth_token", token, reading)
         }
@@ -41,28 +46,44 @@ fn listen(server: &mut Table, reading: &mut Reading<'_>) -> Option<Located<Strin
     let host = match &written_host {
         Some(host) => address(host, reading)?,
         None => {
-            let message = format!("`server.host` is not given, so the host listens on {} only", default.ip());
+            let message = format!(
+                "`server.host` is not given, so the host listens on {} only",
+                default.ip()
+            );
             reading.notice(server.at, "server.host".to_owned(), message);
             default.ip()
         }
     };
-    let at = written_host.map(|host| host.at).or(port.map(|port| port.at))?;
+    let at = written_host
+        .map(|host| host.at)
+        .or(port.map(|port| port.at))?;
     let address = SocketAddr::new(host, port.map_or(default.port(), |port| port.value));
-    Some(Located { value: address.to_string(), at })
+    Some(Located {
+        value: address.to_string(),
+        at,
+    })
 }
 
 /// An address, or the one name that everybody agrees about. Other names would have to be looked up, and what
 /// they lead to may change.
 fn address(host: &Located<String>, reading: &mut Reading<'_>) -> Option<IpAddr> {
-    let bare = host.value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&host.value);
+    let bare = host
+        .value
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(&host.value);
     if bare.eq_ignore_ascii_case("localhost") {
         return Some(Ipv4Addr::LOCALHOST.into());
     }
     let parsed = bare.parse().ok();
     if parsed.is_none() {
-        let message = format!("`server.host` is `{}`, which is not an address", shown(&host.value));
+        let message = format!(
+            "`server.host` is `{}`, which is not an address",
+            shown(&host.value)
+        );
         let hint =
-            "write an address such as `127.0.0.1`, `localhost`, or `0.0.0.0` for every address".to_owned();
+            "write an address such as `127.0.0.1`, `localhost`, or `0.0.0.0` for every address"
+                .to_owned();
         reading.complain(host.at, message, hint);
     }
     parsed
@@ -72,13 +93,21 @@ fn address(host: &Located<String>, reading: &mut Reading<'_>) -> Option<IpAddr> 
 fn secret(key: &str, token: Located<String>, reading: &mut Reading<'_>) -> Option<Secret> {
     let Located { value, at } = token;
     if value.trim().is_empty() {
-        reading.notice(at, key.to_owned(), format!("`{key}` is empty and counts as none"));
+        reading.notice(
+            at,
+            key.to_owned(),
+            format!("`{key}` is empty and counts as none"),
+        );
         return None;
     }
     // Taken as it stands, it would be a token that everybody who knows the file's template knows.
     if value.starts_with("${") || value.starts_with("{{") {
         let message = format!("`{key}` is a placeholder, and nothing is filled in here");
-        reading.complain(at, message, "fill it in before the host reads the file".to_owned());
+        reading.complain(
+            at,
+            message,
+            "fill it in before the host reads the file".to_owned(),
+        );
         return None;
     }
     Some(Secret::new(value))

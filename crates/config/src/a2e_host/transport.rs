@@ -6,7 +6,14 @@ use super::A2eFace;
 use crate::reading::{Reading, Table};
 
 const TYPES: [&str; 4] = ["http", "subprocess", "stdio", "direct"];
-const CLIENT_KEYS: [&str; 6] = ["base_url", "send_path", "stream_path", "command", "env", "cwd"];
+const CLIENT_KEYS: [&str; 6] = [
+    "base_url",
+    "send_path",
+    "stream_path",
+    "command",
+    "env",
+    "cwd",
+];
 
 pub(super) fn read(root: &mut Table, reading: &mut Reading<'_>) -> A2eFace {
     let Some(mut transport) = reading.table(root, "transport") else {
@@ -37,8 +44,15 @@ fn face(transport: &mut Table, reading: &mut Reading<'_>) -> A2eFace {
             reading.notice(written.at, "transport.type".to_owned(), message.to_owned());
         }
         other => {
-            let message = format!("`transport.type` is `{}`, which is no transport of A2E", shown(other));
-            reading.complain(written.at, message, suggestion(other, &TYPES, "the transports are"));
+            let message = format!(
+                "`transport.type` is `{}`, which is no transport of A2E",
+                shown(other)
+            );
+            reading.complain(
+                written.at,
+                message,
+                suggestion(other, &TYPES, "the transports are"),
+            );
         }
     }
     A2eFace::Http

@@ -12,9 +12,18 @@ use super::{a2e::host_id_complaint, http::is_host};
 const LONGEST_DESCRIPTION: usize = 1_000;
 
 pub(super) fn check(a2a: &A2aSection, complaints: &mut Vec<Complaint>) {
-    complaints.extend(a2a.name.as_ref().and_then(|name| host_id_complaint("a2a.name", name)));
+    complaints.extend(
+        a2a.name
+            .as_ref()
+            .and_then(|name| host_id_complaint("a2a.name", name)),
+    );
     complaints.extend(a2a.description.as_ref().and_then(description_complaint));
-    complaints.extend(a2a.url.as_ref().filter(|url| !is_address(&url.value)).map(url_complaint));
+    complaints.extend(
+        a2a.url
+            .as_ref()
+            .filter(|url| !is_address(&url.value))
+            .map(url_complaint),
+    );
 }
 
 fn description_complaint(written: &Located<String>) -> Option<Complaint> {
@@ -22,8 +31,14 @@ fn description_complaint(written: &Located<String>) -> Option<Complaint> {
     let message = if written.value.trim().is_empty() {
         "`a2a.description` is empty".to_owned()
     } else if length > LONGEST_DESCRIPTION {
-        format!("`a2a.description` has {length} characters; it can have up to {LONGEST_DESCRIPTION}")
-    } else if written.value.chars().any(|c| c != '\n' && printable(c) != [c]) {
+        format!(
+            "`a2a.description` has {length} characters; it can have up to {LONGEST_DESCRIPTION}"
+        )
+    } else if written
+        .value
+        .chars()
+        .any(|c| c != '\n' && printable(c) != [c])
+    {
         "`a2a.description` holds a character that cannot be printed".to_owned()
     } else {
         return None;
@@ -32,14 +47,20 @@ fn description_complaint(written: &Located<String>) -> Option<Complaint> {
 }
 
 fn url_complaint(url: &Located<String>) -> Complaint {
-    let message = format!("`a2a.url` is `{}`, which is not where an agent can be", shown(&url.value));
+    let message = format!(
+        "`a2a.url` is `{}`, which is not where an agent can be",
+        shown(&url.value)
+    );
     let hint = "write the whole address, such as `https://tools.example.org/a2a`";
     Complaint::new(url.at, message).hint(Some(hint.to_owned()))
 }
 
 /// An address of the web without a user, a query or a fragment: others write paths behind it.
 fn is_address(text: &str) -> bool {
-    let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
+    let Some(rest) = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"))
+    else {
         return false;
     };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

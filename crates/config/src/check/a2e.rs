@@ -8,7 +8,11 @@ use super::limits::{check_range, size};
 const LONGEST_HOST_ID: usize = 64;
 
 pub(super) fn check(a2e: &A2eSection, complaints: &mut Vec<Complaint>) {
-    complaints.extend(a2e.host_id.as_ref().and_then(|id| host_id_complaint("a2e.host_id", id)));
+    complaints.extend(
+        a2e.host_id
+            .as_ref()
+            .and_then(|id| host_id_complaint("a2e.host_id", id)),
+    );
     check_audit_size("a2e.audit.max_bytes", a2e.audit.max_bytes, complaints);
     check_backup_count("a2e.audit.backup_count", a2e.audit.backup_count, complaints);
 }
@@ -38,6 +42,10 @@ pub(crate) fn check_audit_size(
 }
 
 /// Each file kept costs a rename whenever the log turns over.
-pub(crate) fn check_backup_count(key: &str, written: Option<Located<u32>>, complaints: &mut Vec<Complaint>) {
+pub(crate) fn check_backup_count(
+    key: &str,
+    written: Option<Located<u32>>,
+    complaints: &mut Vec<Complaint>,
+) {
     check_range(key, written, 0..=1000, complaints);
 }

@@ -13,22 +13,51 @@ use super::{
 pub(super) fn check(file: &ConfigFile, complaints: &mut Vec<Complaint>) {
     let amplifier = &file.amplifier;
     for Located { value, at } in &file.include {
-        complaints.extend(path_complaint("include", &Located { value: value.path().clone(), at: *at }));
+        complaints.extend(path_complaint(
+            "include",
+            &Located {
+                value: value.path().clone(),
+                at: *at,
+            },
+        ));
     }
-    complaints.extend(amplifier.python.as_ref().and_then(|path| path_complaint("amplifier.python", path)));
-    for (key, paths) in
-        [("amplifier.readable", &amplifier.readable), ("amplifier.writable", &amplifier.writable)]
-    {
+    complaints.extend(
+        amplifier
+            .python
+            .as_ref()
+            .and_then(|path| path_complaint("amplifier.python", path)),
+    );
+    for (key, paths) in [
+        ("amplifier.readable", &amplifier.readable),
+        ("amplifier.writable", &amplifier.writable),
+    ] {
         complaints.extend(paths.iter().filter_map(|path| path_complaint(key, path)));
     }
     variables(amplifier, complaints);
-    check_deadline("amplifier.mount_timeout", amplifier.mount_timeout, complaints);
-    check_range("amplifier.max_result", amplifier.max_result, size(1 << 10)..=size(1 << 30), complaints);
+    check_deadline(
+        "amplifier.mount_timeout",
+        amplifier.mount_timeout,
+        complaints,
+    );
+    check_range(
+        "amplifier.max_result",
+        amplifier.max_result,
+        size(1 << 10)..=size(1 << 30),
+        complaints,
+    );
     for (module, Located { value: entry, .. }) in &amplifier.wasm {
         let key = |part: &str| format!("amplifier.wasm.{}.{part}", shown(module));
-        let directories = entry.directories.iter().map(|directory| &directory.value.path);
+        let directories = entry
+            .directories
+            .iter()
+            .map(|directory| &directory.value.path);
         complaints.extend(directories.filter_map(|path| path_complaint(&key("directories"), path)));
-        check_range(&key("memory"), entry.memory, size(1 << 16)..=size(1 << 32), complaints);
+        check_range(
+            &key("memory"),
+            entry.memory,
+            size(1 << 16)..=size(1 << 32),
+            complaints,
+        );
         for (name, value) in &entry.environment {
             complaints.extend(name_complaint(&key("environment"), name, value.at));
         }
@@ -57,7 +86,9 @@ fn name_complaint(key: &str, name: &str, at: crate::Position) -> Option<Complain
 
 /// A secret that the operator names is meant for the modules; what decides which code they load is not theirs to get.
 fn code_complaint(key: &str, name: &str, at: crate::Position) -> Option<Complaint> {
-    let message =
-        format!("`{}` in `{key}` is never handed to a process: it changes which code is loaded", shown(name));
+    let message = format!(
+        "`{}` in `{key}` is never handed to a process: it changes which code is loaded",
+        shown(name)
+    );
     changes_code(name).then(|| Complaint::new(at, message))
 }

@@ -11,5 +11,10 @@ pub(super) fn check(approvals: &ApprovalsSection, complaints: &mut Vec<Complaint
     let range = || ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(WEEK);
     check_range("approvals.timeout", approvals.timeout, range(), complaints);
     check_count("approvals.waiting", approvals.waiting, complaints);
-    check_range("approvals.grant_for", approvals.grant_for, range(), complaints);
+    check_range(
+        "approvals.grant_for",
+        approvals.grant_for,
+        range(),
+        complaints,
+    );
 }

@@ -35,15 +35,26 @@ pub(super) fn check(
             Ok(name) => name,
             Err(_) => {
                 let message = format!("`{}` is not a name for an authority", shown(name));
-                let hint = "use up to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
+                let hint =
+                    "use up to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
                 complaints.push(Complaint::new(at, message).hint(Some(hint)));
                 continue;
             }
         };
         let key = |part: &str| format!("authorities.{name}.{part}");
         let millisecond = ConfigDuration::new(Duration::from_millis(1));
-        check_range(&key("timeout"), entry.timeout, millisecond..=ConfigDuration::new(LONGEST), complaints);
-        check_range(&key("cache"), entry.cache, millisecond..=ConfigDuration::new(OLDEST), complaints);
+        check_range(
+            &key("timeout"),
+            entry.timeout,
+            millisecond..=ConfigDuration::new(LONGEST),
+            complaints,
+        );
+        check_range(
+            &key("cache"),
+            entry.cache,
+            millisecond..=ConfigDuration::new(OLDEST),
+            complaints,
+        );
         let reach = match (&entry.url, &entry.command) {
             (Some(url), None) => endpoint(entry, url, &key, complaints),
             (None, Some(command)) => program(entry, command, &key, complaints),
@@ -57,7 +68,9 @@ pub(super) fn check(
         let value = AuthorityConfig {
             name,
             reach,
-            timeout: entry.timeout.map_or(AuthorityConfig::TIMEOUT, |timeout| timeout.value.into()),
+            timeout: entry
+                .timeout
+                .map_or(AuthorityConfig::TIMEOUT, |timeout| timeout.value.into()),
             cache: entry.cache.map(|cache| cache.value.into()),
             place: source.place(at),
         };
@@ -78,7 +91,12 @@ fn endpoint(
         ("environment", entry.environment.first().map(|name| name.at)),
     ];
     refuse("command", of_program, key, complaints);
-    check_range(&key("max_answer"), entry.max_answer, size(1)..=size(1 << 20), complaints);
+    check_range(
+        &key("max_answer"),
+        entry.max_answer,
+        size(1)..=size(1 << 20),
+        complaints,
+    );
     let Some(whole) = prefix(&url.value) else {
         // Before an `@` there may be a password.
         let quoted = match url.value.contains('@') {
@@ -86,14 +104,22 @@ fn endpoint(
             false => format!("`{}`", shown(&url.value)),
         };
         let hint = "write scheme, host and path, such as `http://127.0.0.1:8181/v1/data/toolpost/decision`";
-        let message = format!("{quoted} in `{}` is not the address of a policy endpoint", key("url"));
+        let message = format!(
+            "{quoted} in `{}` is not the address of a policy endpoint",
+            key("url")
+        );
         complaints.push(Complaint::new(url.at, message).hint(Some(hint.to_owned())));
         return None;
     };
     Some(AuthorityReachConfig::Endpoint {
         url: whole,
-        credential: entry.credential.as_ref().map(|credential| credential.value.clone()),
-        max_answer: entry.max_answer.map_or(AuthorityConfig::MAX_ANSWER, |most| most.value.into()),
+        credential: entry
+            .credential
+            .as_ref()
+            .map(|credential| credential.value.clone()),
+        max_answer: entry
+            .max_answer
+            .map_or(AuthorityConfig::MAX_ANSWER, |most| most.value.into()),
     })
 }
 
@@ -104,19 +130,41 @@ fn program(
     complaints: &mut Vec<Complaint>,
 ) -> Option<AuthorityReachConfig> {
     let of_endpoint = [
-        ("credential", entry.credential.as_ref().map(|credential| credential.at)),
+        (
+            "credential",
+            entry.credential.as_ref().map(|credential| credential.at),
+        ),
         ("max_answer", entry.max_answer.map(|most| most.at)),
     ];
     refuse("url", of_endpoint, key, complaints);
-    complaints.extend(entry.writable.iter().filter_map(|path| path_complaint(&key("writable"), path)));
+    complaints.extend(
+        entry
+            .writable
+            .iter()
+            .filter_map(|path| path_complaint(&key("writable"), path)),
+    );
     check_variables(&key("environment"), &entry.environment, complaints);
     check_command(&key("command"), command, complaints);
     Some(AuthorityReachConfig::Program {
-        command: command.value.iter().map(|word| word.value.clone()).collect(),
+        command: command
+            .value
+            .iter()
+            .map(|word| word.value.clone())
+            .collect(),
         files: Vec::new(),
-        profile: entry.profile.map_or(HookConfig::PROFILE, |profile| profile.value),
-        writable: entry.writable.iter().map(|path| path.value.clone()).collect(),
-        environment: entry.environment.iter().map(|name| name.value.clone()).collect(),
+        profile: entry
+            .profile
+            .map_or(HookConfig::PROFILE, |profile| profile.value),
+        writable: entry
+            .writable
+            .iter()
+            .map(|path| path.value.clone())
+            .collect(),
+        environment: entry
+            .environment
+            .iter()
+            .map(|name| name.value.clone())
+            .collect(),
     })
 }
 

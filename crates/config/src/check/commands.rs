@@ -30,10 +30,18 @@ pub(super) fn check(
             let hint = "use up to 64 letters, digits and `_`, beginning with a letter".to_owned();
             complaints.push(Complaint::new(entry.at, message).hint(Some(hint)));
         }
-        let command = Checking { name: shown(name), entry: &entry.value, meant: BTreeSet::new(), complaints }
-            .command(name);
+        let command = Checking {
+            name: shown(name),
+            entry: &entry.value,
+            meant: BTreeSet::new(),
+            complaints,
+        }
+        .command(name);
         checked.push(Located {
-            value: CommandConfig { place: source.place(entry.at), ..command },
+            value: CommandConfig {
+                place: source.place(entry.at),
+                ..command
+            },
             at: entry.at,
         });
     }
@@ -43,7 +51,9 @@ pub(super) fn check(
 /// A name that every model provider takes, for tools and for arguments.
 fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(legal)
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(legal)
 }
 
 /// One command on its way.
@@ -61,11 +71,16 @@ impl<'a> Checking<'a> {
         let entry = self.entry;
         self.values();
         let argv = self.argv();
-        let stdin = entry.stdin.as_ref().map(|text| self.template("stdin", text));
+        let stdin = entry
+            .stdin
+            .as_ref()
+            .map(|text| self.template("stdin", text));
         self.unused(argv.iter().chain(&stdin));
         let key = self.key("parameters");
-        let parameters =
-            entry.parameters.iter().map(|(name, entry)| parameter::check(&key, name, entry, self.complaints));
+        let parameters = entry
+            .parameters
+            .iter()
+            .map(|(name, entry)| parameter::check(&key, name, entry, self.complaints));
         let codes = entry.success_codes.as_ref().map(|codes| &codes.value);
         CommandConfig {
             name: name.to_owned(),
@@ -73,12 +88,21 @@ impl<'a> Checking<'a> {
             argv,
             parameters: parameters.collect(),
             stdin,
-            working_directory: entry.working_directory.as_ref().map(|folder| folder.value.clone()),
+            working_directory: entry
+                .working_directory
+                .as_ref()
+                .map(|folder| folder.value.clone()),
             timeout: entry.timeout.map(|timeout| timeout.value.into()),
             profile: entry.profile.map(|profile| profile.value),
-            class: entry.class.map_or(CommandConfig::CLASS, |class| class.value),
+            class: entry
+                .class
+                .map_or(CommandConfig::CLASS, |class| class.value),
             idempotent: entry.idempotent.is_some_and(|idempotent| idempotent.value),
-            environment: entry.environment.iter().map(|name| name.value.clone()).collect(),
+            environment: entry
+                .environment
+                .iter()
+                .map(|name| name.value.clone())
+                .collect(),
             output: entry.output.map(|output| output.value).unwrap_or_default(),
             success_codes: codes.map_or(CommandConfig::SUCCESS.to_vec(), |codes| {
                 codes.iter().map(|code| code.value).collect()
@@ -112,7 +136,11 @@ impl<'a> Checking<'a> {
             size(1 << 10)..=size(1 << 30),
             self.complaints,
         );
-        check_variables(&self.key("environment"), &entry.environment, self.complaints);
+        check_variables(
+            &self.key("environment"),
+            &entry.environment,
+            self.complaints,
+        );
         if let Some(folder) = &entry.working_directory {
             let key = self.key("working_directory");
             self.complaints.extend(path_complaint(&key, folder));
@@ -125,7 +153,11 @@ impl<'a> Checking<'a> {
         if let Some(codes) = &entry.success_codes {
             let key = self.key("success_codes");
             if codes.value.is_empty() {
-                self.complain(codes.at, format!("`{key}` is empty, so no run could go well"), None);
+                self.complain(
+                    codes.at,
+                    format!("`{key}` is empty, so no run could go well"),
+                    None,
+                );
             }
             for code in &codes.value {
                 check_range(&key, Some(*code), 0..=255, self.complaints);
@@ -136,23 +168,44 @@ impl<'a> Checking<'a> {
     fn argv(&mut self) -> Vec<Template> {
         let argv = &self.entry.argv;
         let Some(program) = argv.value.first() else {
-            let hint = "write the program and its arguments, such as `[wc, -w, \"{path}\"]`".to_owned();
-            self.complain(argv.at, format!("`{}` is empty", self.key("argv")), Some(hint));
+            let hint =
+                "write the program and its arguments, such as `[wc, -w, \"{path}\"]`".to_owned();
+            self.complain(
+                argv.at,
+                format!("`{}` is empty", self.key("argv")),
+                Some(hint),
+            );
             return Vec::new();
         };
-        let templates: Vec<Template> = argv.value.iter().map(|text| self.template("argv", text)).collect();
-        let chosen = templates.first().is_some_and(|program| program.parameters().next().is_some());
+        let templates: Vec<Template> = argv
+            .value
+            .iter()
+            .map(|text| self.template("argv", text))
+            .collect();
+        let chosen = templates
+            .first()
+            .is_some_and(|program| program.parameters().next().is_some());
         if chosen {
-            let message = format!("the program `{}` would be the model's to choose", shown(&program.value));
+            let message = format!(
+                "the program `{}` would be the model's to choose",
+                shown(&program.value)
+            );
             let hint = "name the program; parameters stand in its arguments".to_owned();
             self.complain(program.at, message, Some(hint));
         } else if program.value.trim().is_empty() {
-            self.complain(program.at, format!("`{}` names no program", self.key("argv")), None);
+            self.complain(
+                program.at,
+                format!("`{}` names no program", self.key("argv")),
+                None,
+            );
         } else if !program.value.starts_with('/') && program.value.contains('/') {
             // It would depend on the folder the program starts in, where agents can write.
-            let message =
-                format!("the program `{}` is neither a name nor a whole path", shown(&program.value));
-            let hint = "write a name that is found in PATH, or a path that begins with `/`".to_owned();
+            let message = format!(
+                "the program `{}` is neither a name nor a whole path",
+                shown(&program.value)
+            );
+            let hint =
+                "write a name that is found in PATH, or a path that begins with `/`".to_owned();
             self.complain(program.at, message, Some(hint));
         }
         templates
@@ -167,20 +220,31 @@ impl<'a> Checking<'a> {
             Ok(template) => template,
             Err(error) => {
                 let message = format!("`{}` in `{key}`: {error}", shown(&text.value));
-                let hint = "a parameter is written `{name}`, and a brace itself `{{` or `}}`".to_owned();
+                let hint =
+                    "a parameter is written `{name}`, and a brace itself `{{` or `}}`".to_owned();
                 self.complain(text.at, message, Some(hint));
                 return Template::default();
             }
         };
         let known: &'a BTreeMap<_, _> = &self.entry.parameters;
-        let unknown: BTreeSet<&str> =
-            template.parameters().filter(|name| !known.contains_key(*name)).collect();
+        let unknown: BTreeSet<&str> = template
+            .parameters()
+            .filter(|name| !known.contains_key(*name))
+            .collect();
         for name in unknown {
-            let message = format!("`{{{}}}` in `{key}` is no parameter of this command", shown(name));
+            let message = format!(
+                "`{{{}}}` in `{key}` is no parameter of this command",
+                shown(name)
+            );
             let near = nearest(name, known.keys().map(String::as_str));
             self.meant.extend(near);
             let hint = near.map_or_else(
-                || format!("declare `{}` under `parameters`, or write `{{{{` for a brace", shown(name)),
+                || {
+                    format!(
+                        "declare `{}` under `parameters`, or write `{{{{` for a brace",
+                        shown(name)
+                    )
+                },
                 |near| format!("did you mean `{{{near}}}`?"),
             );
             self.complain(text.at, message, Some(hint));
@@ -194,9 +258,13 @@ impl<'a> Checking<'a> {
         for (name, parameter) in &self.entry.parameters {
             if !used.contains(name.as_str()) && !self.meant.contains(name.as_str()) {
                 let name = shown(name);
-                let message = format!("the parameter `{name}` of `commands.{}` is never used", self.name);
-                let hint =
-                    format!("write `{{{name}}}` where it belongs in `argv` or `stdin`, or leave it out");
+                let message = format!(
+                    "the parameter `{name}` of `commands.{}` is never used",
+                    self.name
+                );
+                let hint = format!(
+                    "write `{{{name}}}` where it belongs in `argv` or `stdin`, or leave it out"
+                );
                 self.complain(parameter.at, message, Some(hint));
             }
         }

@@ -26,16 +26,23 @@ pub(super) fn check(
         let name = &entry.name;
         if !is_name(&name.value) {
             let message = format!("`{}` is not a name for a hook", shown(&name.value));
-            let hint = "use up to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
+            let hint =
+                "use up to 64 letters, digits, `_` and `-`, beginning with a letter".to_owned();
             complaints.push(Complaint::new(name.at, message).hint(Some(hint)));
-        } else if checked.iter().any(|earlier| earlier.value.name == name.value) {
+        } else if checked
+            .iter()
+            .any(|earlier| earlier.value.name == name.value)
+        {
             let message = format!("there are two hooks called `{}`", name.value);
             complaints.push(Complaint::new(name.at, message));
         }
         let key = |part: &str| format!("hooks.{}.{part}", shown(&name.value));
         let events = entry.event.value.values();
         if events.is_empty() {
-            let message = format!("`{}` is empty, so the hook would never be asked", key("event"));
+            let message = format!(
+                "`{}` is empty, so the hook would never be asked",
+                key("event")
+            );
             complaints.push(Complaint::new(entry.event.at, message));
         }
         let range = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST);
@@ -49,23 +56,46 @@ pub(super) fn check(
             events: events.iter().map(|event| event.value).collect(),
             tools: tools(&key("tools"), entry, complaints),
             when: when(&key("when"), entry, complaints),
-            command: entry.command.value.iter().map(|word| word.value.clone()).collect(),
+            command: entry
+                .command
+                .value
+                .iter()
+                .map(|word| word.value.clone())
+                .collect(),
             files: Vec::new(),
-            standing: entry.standing.map(|standing| standing.value).unwrap_or_default(),
+            standing: entry
+                .standing
+                .map(|standing| standing.value)
+                .unwrap_or_default(),
             timeout: entry.timeout.map(|timeout| timeout.value.into()),
-            profile: entry.profile.map_or(HookConfig::PROFILE, |profile| profile.value),
-            writable: entry.writable.iter().map(|path| path.value.clone()).collect(),
-            environment: entry.environment.iter().map(|name| name.value.clone()).collect(),
+            profile: entry
+                .profile
+                .map_or(HookConfig::PROFILE, |profile| profile.value),
+            writable: entry
+                .writable
+                .iter()
+                .map(|path| path.value.clone())
+                .collect(),
+            environment: entry
+                .environment
+                .iter()
+                .map(|name| name.value.clone())
+                .collect(),
             place: source.place(*at),
         };
-        checked.push(Located { value: hook, at: *at });
+        checked.push(Located {
+            value: hook,
+            at: *at,
+        });
     }
     checked
 }
 
 fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    text.len() <= 64 && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(legal)
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(legal)
 }
 
 /// The words of a command that the operator's program is started with.
@@ -75,20 +105,36 @@ pub(super) fn check_command(
     complaints: &mut Vec<Complaint>,
 ) {
     let Some(program) = command.value.first() else {
-        let hint = "write the program and its arguments, such as `[python3, ./guard.py]`".to_owned();
+        let hint =
+            "write the program and its arguments, such as `[python3, ./guard.py]`".to_owned();
         complaints.push(Complaint::new(command.at, format!("`{key}` is empty")).hint(Some(hint)));
         return;
     };
-    for word in command.value.iter().filter(|word| word.value.contains('\0')) {
-        complaints.push(Complaint::new(word.at, format!("`{key}` holds a NUL character")));
+    for word in command
+        .value
+        .iter()
+        .filter(|word| word.value.contains('\0'))
+    {
+        complaints.push(Complaint::new(
+            word.at,
+            format!("`{key}` holds a NUL character"),
+        ));
     }
     let text = &program.value;
-    let is_file = ["/", "./", "../"].iter().any(|begin| text.starts_with(begin));
+    let is_file = ["/", "./", "../"]
+        .iter()
+        .any(|begin| text.starts_with(begin));
     if text.trim().is_empty() {
-        complaints.push(Complaint::new(program.at, format!("`{key}` names no program")));
+        complaints.push(Complaint::new(
+            program.at,
+            format!("`{key}` names no program"),
+        ));
     } else if !is_file && text.contains('/') {
         // It would depend on the folder the program starts in, where agents can write.
-        let message = format!("the program `{}` is neither a name nor a path that is clear", shown(text));
+        let message = format!(
+            "the program `{}` is neither a name nor a path that is clear",
+            shown(text)
+        );
         let hint = "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path";
         complaints.push(Complaint::new(program.at, message).hint(Some(hint.to_owned())));
     }
@@ -96,11 +142,17 @@ pub(super) fn check_command(
 
 /// The place of a word that may have none of its own.
 fn place(own: Position, outer: Position) -> Position {
-    if own == Position::default() { outer } else { own }
+    if own == Position::default() {
+        outer
+    } else {
+        own
+    }
 }
 
 fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Vec<ToolPattern> {
-    let Some(tools) = &entry.tools else { return Vec::new() };
+    let Some(tools) = &entry.tools else {
+        return Vec::new();
+    };
     if tools.value.values().is_empty() {
         let hint = "leave the key out for every tool".to_owned();
         complaints.push(Complaint::new(tools.at, format!("`{key}` is empty")).hint(Some(hint)));
@@ -111,7 +163,10 @@ fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Vec<T
             Ok(parsed) => patterns.push(parsed),
             Err(error) => {
                 let at = place(pattern.at, tools.at);
-                complaints.push(Complaint::new(at, format!("`{key}`: {}", error_message(&error))));
+                complaints.push(Complaint::new(
+                    at,
+                    format!("`{key}`: {}", error_message(&error)),
+                ));
             }
         }
     }
@@ -120,7 +175,8 @@ fn tools(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Vec<T
 
 fn when(key: &str, entry: &HookEntry, complaints: &mut Vec<Complaint>) -> Option<Selector> {
     let Located { value: text, at } = entry.when.as_ref()?;
-    let mut complain = |message: String| complaints.push(Complaint::new(*at, format!("`{key}`: {message}")));
+    let mut complain =
+        |message: String| complaints.push(Complaint::new(*at, format!("`{key}`: {message}")));
     match text.trim().parse::<Selector>() {
         Ok(selector) => return Some(selector),
         Err(RuleError::Form(_)) => complain(format!("`{}` names no calls", shown(text))),

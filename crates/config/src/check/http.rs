@@ -12,20 +12,42 @@ use super::limits::{check_range, size};
 /// No client waits as long for an answer.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(60 * 60);
 
-pub(super) fn check(http: &HttpSection, complaints: &mut Vec<Complaint>) -> Option<Located<SocketAddr>> {
+pub(super) fn check(
+    http: &HttpSection,
+    complaints: &mut Vec<Complaint>,
+) -> Option<Located<SocketAddr>> {
     let listed = |list: &Option<Located<Vec<Located<String>>>>| {
         list.iter().flat_map(|list| list.value.clone()).collect()
     };
     let hosts: Vec<Located<String>> = listed(&http.allowed_hosts);
     let origins: Vec<Located<String>> = listed(&http.allowed_origins);
-    complaints.extend(hosts.iter().filter(|host| !is_host(&host.value)).map(host_complaint));
-    complaints.extend(origins.iter().filter(|origin| !is_origin(&origin.value)).map(origin_complaint));
-    check_range("http.body_limit", http.body_limit, size(1 << 10)..=size(1 << 30), complaints);
-    let waits = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST_PATIENCE);
+    complaints.extend(
+        hosts
+            .iter()
+            .filter(|host| !is_host(&host.value))
+            .map(host_complaint),
+    );
+    complaints.extend(
+        origins
+            .iter()
+            .filter(|origin| !is_origin(&origin.value))
+            .map(origin_complaint),
+    );
+    check_range(
+        "http.body_limit",
+        http.body_limit,
+        size(1 << 10)..=size(1 << 30),
+        complaints,
+    );
+    let waits =
+        ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST_PATIENCE);
     check_range("http.patience", http.patience, waits, complaints);
     let listen = http.listen.as_ref()?;
     match listen.value.parse() {
-        Ok(value) => Some(Located { value, at: listen.at }),
+        Ok(value) => Some(Located {
+            value,
+            at: listen.at,
+        }),
         Err(_) => {
             complaints.push(listen_complaint(listen));
             None
@@ -34,20 +56,34 @@ pub(super) fn check(http: &HttpSection, complaints: &mut Vec<Complaint>) -> Opti
 }
 
 fn listen_complaint(listen: &Located<String>) -> Complaint {
-    let message = format!("`http.listen` is `{}`, which is not an address and a port", shown(&listen.value));
-    let port = listen.value.strip_prefix("localhost:").filter(|port| port.parse::<u16>().is_ok());
+    let message = format!(
+        "`http.listen` is `{}`, which is not an address and a port",
+        shown(&listen.value)
+    );
+    let port = listen
+        .value
+        .strip_prefix("localhost:")
+        .filter(|port| port.parse::<u16>().is_ok());
     let example = format!("127.0.0.1:{}", port.unwrap_or("8765"));
-    Complaint::new(listen.at, message).hint(Some(format!("write it with numbers, such as `{example}`")))
+    Complaint::new(listen.at, message)
+        .hint(Some(format!("write it with numbers, such as `{example}`")))
 }
 
 fn host_complaint(host: &Located<String>) -> Complaint {
-    let message = format!("`{}` in `http.allowed_hosts` is not a host", shown(&host.value));
-    let hint = "write a name or an address, with or without a port, such as `tools.example.org:8765`";
+    let message = format!(
+        "`{}` in `http.allowed_hosts` is not a host",
+        shown(&host.value)
+    );
+    let hint =
+        "write a name or an address, with or without a port, such as `tools.example.org:8765`";
     Complaint::new(host.at, message).hint(Some(hint.to_owned()))
 }
 
 fn origin_complaint(origin: &Located<String>) -> Complaint {
-    let message = format!("`{}` in `http.allowed_origins` is not an origin", shown(&origin.value));
+    let message = format!(
+        "`{}` in `http.allowed_origins` is not an origin",
+        shown(&origin.value)
+    );
     let hint = "write scheme and host without a path, such as `https://app.example.org`";
     Complaint::new(origin.at, message).hint(Some(hint.to_owned()))
 }
@@ -61,7 +97,9 @@ pub(super) fn is_host(text: &str) -> bool {
         return address.parse::<Ipv6Addr>().is_ok()
             && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
     }
-    let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
+    let (name, port) = text
+        .split_once(':')
+        .map_or((text, None), |(name, port)| (name, Some(port)));
     is_name(name) && port.is_none_or(is_port)
 }
 
@@ -71,7 +109,9 @@ fn is_port(text: &str) -> bool {
 
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
-        let legal = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        let legal = label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
         legal && !label.is_empty() && label.len() <= 63 && !label.starts_with('-')
     };
     text.len() <= 253 && text.split('.').all(is_label)
@@ -82,6 +122,9 @@ fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else {
         return false;
     };
-    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
-    scheme.starts_with(|c: char| c.is_ascii_lowercase()) && scheme.chars().all(legal) && is_host(host)
+    let legal =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
+    scheme.starts_with(|c: char| c.is_ascii_lowercase())
+        && scheme.chars().all(legal)
+        && is_host(host)
 }

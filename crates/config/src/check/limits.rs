@@ -22,26 +22,68 @@ pub(super) fn check(limits: &LimitsSection, complaints: &mut Vec<Complaint>) {
         check_count(key, count, complaints);
     }
     // Agents must be left with something, and with more than a sliver each.
-    check_range("limits.share", limits.share, Percentage::new(1)..=Percentage::new(100), complaints);
+    check_range(
+        "limits.share",
+        limits.share,
+        Percentage::new(1)..=Percentage::new(100),
+        complaints,
+    );
     let reserve = limits.operator_reserve;
-    check_range("limits.operator_reserve", reserve, Percentage::new(0)..=Percentage::new(90), complaints);
+    check_range(
+        "limits.operator_reserve",
+        reserve,
+        Percentage::new(0)..=Percentage::new(90),
+        complaints,
+    );
     check_chars("limits.inline_chars", limits.inline_chars, complaints);
     check_deadline("limits.deadline", limits.deadline, complaints);
-    check_deadline("limits.deadline_ceiling", limits.deadline_ceiling, complaints);
+    check_deadline(
+        "limits.deadline_ceiling",
+        limits.deadline_ceiling,
+        complaints,
+    );
     check_lifetime("limits.session_idle", limits.session_idle, complaints);
-    check_range("limits.journal", limits.journal, size(1 << 20)..=size(1 << 50), complaints);
-    check_range("limits.artifacts", limits.artifacts, size(1 << 20)..=size(1 << 50), complaints);
-    check_range("limits.artifact", limits.artifact, size(1 << 10)..=size(1 << 50), complaints);
-    check_range("limits.argument_bytes", limits.argument_bytes, size(1 << 10)..=size(1 << 30), complaints);
+    check_range(
+        "limits.journal",
+        limits.journal,
+        size(1 << 20)..=size(1 << 50),
+        complaints,
+    );
+    check_range(
+        "limits.artifacts",
+        limits.artifacts,
+        size(1 << 20)..=size(1 << 50),
+        complaints,
+    );
+    check_range(
+        "limits.artifact",
+        limits.artifact,
+        size(1 << 10)..=size(1 << 50),
+        complaints,
+    );
+    check_range(
+        "limits.argument_bytes",
+        limits.argument_bytes,
+        size(1 << 10)..=size(1 << 30),
+        complaints,
+    );
 }
 
 /// A number of things at once.
-pub(crate) fn check_count(key: &str, count: Option<Located<usize>>, complaints: &mut Vec<Complaint>) {
+pub(crate) fn check_count(
+    key: &str,
+    count: Option<Located<usize>>,
+    complaints: &mut Vec<Complaint>,
+) {
     check_range(key, count, 1..=MANY, complaints);
 }
 
 /// A number of characters that may be shown whole.
-pub(super) fn check_chars(key: &str, chars: Option<Located<usize>>, complaints: &mut Vec<Complaint>) {
+pub(super) fn check_chars(
+    key: &str,
+    chars: Option<Located<usize>>,
+    complaints: &mut Vec<Complaint>,
+) {
     check_range(key, chars, 1..=100_000_000, complaints);
 }
 
@@ -51,7 +93,12 @@ pub(super) fn check_deadline(
     written: Option<Located<ConfigDuration>>,
     complaints: &mut Vec<Complaint>,
 ) {
-    check_range(key, written, time(Duration::from_millis(1))..=time(DAY), complaints);
+    check_range(
+        key,
+        written,
+        time(Duration::from_millis(1))..=time(DAY),
+        complaints,
+    );
 }
 
 /// The time that something is kept which nobody waits for.
@@ -60,7 +107,12 @@ pub(super) fn check_lifetime(
     written: Option<Located<ConfigDuration>>,
     complaints: &mut Vec<Complaint>,
 ) {
-    check_range(key, written, time(Duration::from_secs(1))..=time(365 * DAY), complaints);
+    check_range(
+        key,
+        written,
+        time(Duration::from_secs(1))..=time(365 * DAY),
+        complaints,
+    );
 }
 
 /// Complains of a value outside of what can be meant.
@@ -74,7 +126,11 @@ pub(super) fn check_range<T: PartialOrd + Display>(
         return;
     };
     if !range.contains(&value) {
-        let message = format!("`{key}` is {value}; it must be between {} and {}", range.start(), range.end());
+        let message = format!(
+            "`{key}` is {value}; it must be between {} and {}",
+            range.start(),
+            range.end()
+        );
         complaints.push(Complaint::new(at, message));
     }
 }

@@ -40,9 +40,21 @@ pub(super) fn check(
     let mut checked = Vec::with_capacity(mcp.servers.len());
     for (name, Located { value: entry, at }) in &mcp.servers {
         complaints.extend(name_complaint(name, *at));
-        let said = Checking { name: shown(name), entry, at: *at, complaints }.said();
-        let said = McpSaid { place: source.place(*at), ..said };
-        checked.push(Located { value: (name.clone(), said), at: *at });
+        let said = Checking {
+            name: shown(name),
+            entry,
+            at: *at,
+            complaints,
+        }
+        .said();
+        let said = McpSaid {
+            place: source.place(*at),
+            ..said
+        };
+        checked.push(Located {
+            value: (name.clone(), said),
+            at: *at,
+        });
     }
     checked
 }
@@ -50,10 +62,13 @@ pub(super) fn check(
 fn name_complaint(name: &str, at: Position) -> Option<Complaint> {
     if is_reserved_name(name) {
         let message = format!("`{name}` is a name of the host's own tools");
-        return Some(Complaint::new(at, message).hint(Some("call the server something else".to_owned())));
+        return Some(
+            Complaint::new(at, message).hint(Some("call the server something else".to_owned())),
+        );
     }
     let message = format!("`{}` is not a name for a server", shown(name));
-    let hint = "use up to 48 letters, digits, `_` and `-`, without `__`, beginning with a letter or digit";
+    let hint =
+        "use up to 48 letters, digits, `_` and `-`, without `__`, beginning with a letter or digit";
     (!is_name(name)).then(|| Complaint::new(at, message).hint(Some(hint.to_owned())))
 }
 
@@ -72,7 +87,8 @@ impl Checking<'_> {
     }
 
     fn complain(&mut self, at: Position, message: String, hint: Option<&str>) {
-        self.complaints.push(Complaint::new(at, message).hint(hint.map(ToOwned::to_owned)));
+        self.complaints
+            .push(Complaint::new(at, message).hint(hint.map(ToOwned::to_owned)));
     }
 
     fn said(mut self) -> McpSaid {
@@ -100,8 +116,16 @@ impl Checking<'_> {
             max_message: entry.max_message.map(|size| size.value.into()),
             sandbox: entry.sandbox.map(|sandbox| sandbox.value),
             pass: plain(&entry.pass),
-            readable: entry.readable.iter().map(|path| path.value.clone()).collect(),
-            writable: entry.writable.iter().map(|path| path.value.clone()).collect(),
+            readable: entry
+                .readable
+                .iter()
+                .map(|path| path.value.clone())
+                .collect(),
+            writable: entry
+                .writable
+                .iter()
+                .map(|path| path.value.clone())
+                .collect(),
             reads: entry
                 .reads
                 .as_ref()
@@ -117,8 +141,14 @@ impl Checking<'_> {
     fn numbers(&mut self) {
         let entry = self.entry;
         check_deadline(&self.key("timeout"), entry.timeout, self.complaints);
-        let connect = ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST_CONNECT);
-        check_range(&self.key("connect_timeout"), entry.connect_timeout, connect, self.complaints);
+        let connect =
+            ConfigDuration::new(Duration::from_millis(1))..=ConfigDuration::new(LONGEST_CONNECT);
+        check_range(
+            &self.key("connect_timeout"),
+            entry.connect_timeout,
+            connect,
+            self.complaints,
+        );
         check_lifetime(&self.key("idle_stop"), entry.idle_stop, self.complaints);
         check_range(
             &self.key("max_message"),
@@ -131,24 +161,45 @@ impl Checking<'_> {
     fn confines(&mut self) {
         let entry = self.entry;
         let reads = entry.reads.as_ref().map_or(&[][..], |reads| &reads.value);
-        let lists = [("readable", &entry.readable[..]), ("writable", &entry.writable), ("reads", reads)];
+        let lists = [
+            ("readable", &entry.readable[..]),
+            ("writable", &entry.writable),
+            ("reads", reads),
+        ];
         for (part, paths) in lists {
             let key = self.key(part);
-            self.complaints.extend(paths.iter().filter_map(|path| path_complaint(&key, path)));
+            self.complaints
+                .extend(paths.iter().filter_map(|path| path_complaint(&key, path)));
         }
         let cwd = self.key("cwd");
-        self.complaints.extend(entry.cwd.as_ref().and_then(|path| path_complaint(&cwd, path)));
+        self.complaints.extend(
+            entry
+                .cwd
+                .as_ref()
+                .and_then(|path| path_complaint(&cwd, path)),
+        );
         let key = self.key("pass");
         for name in &entry.pass {
             if !is_variable(&name.value) {
-                let message = format!("`{}` in `{key}` is not the name of a variable", shown(&name.value));
-                self.complain(name.at, message, Some("only the name stands here; `env` gives values"));
+                let message = format!(
+                    "`{}` in `{key}` is not the name of a variable",
+                    shown(&name.value)
+                );
+                self.complain(
+                    name.at,
+                    message,
+                    Some("only the name stands here; `env` gives values"),
+                );
             } else if changes_code(&name.value) {
                 let message = format!(
                     "`{}` in `{key}` is never handed on: it changes which code is loaded",
                     shown(&name.value)
                 );
-                self.complain(name.at, message, Some("say its value under `env`, where it can be seen"));
+                self.complain(
+                    name.at,
+                    message,
+                    Some("say its value under `env`, where it can be seen"),
+                );
             }
         }
     }
@@ -183,7 +234,10 @@ impl Checking<'_> {
             (Some(command), None) => self.program(command),
             (None, Some(url)) => {
                 let url = self.url(url)?;
-                Some(McpReach::Http { url, headers: BTreeMap::new() })
+                Some(McpReach::Http {
+                    url,
+                    headers: BTreeMap::new(),
+                })
             }
             (Some(_), Some(url)) => {
                 self.complain(
@@ -200,7 +254,11 @@ impl Checking<'_> {
                 ];
                 for (part, at) in further {
                     if let Some(at) = at {
-                        self.complain(at, format!("`{}` stands without a `command`", self.key(part)), None);
+                        self.complain(
+                            at,
+                            format!("`{}` stands without a `command`", self.key(part)),
+                            None,
+                        );
                     }
                 }
                 None
@@ -210,21 +268,32 @@ impl Checking<'_> {
 
     fn transport(&mut self) {
         let entry = self.entry;
-        let Some(Located { value, at }) = &entry.transport else { return };
+        let Some(Located { value, at }) = &entry.transport else {
+            return;
+        };
         let key = self.key("type");
         let (message, hint) = match value.as_str() {
-            "stdio" if entry.url.is_some() => {
-                (format!("`{key}` is `stdio`, and the server has a `url`"), "leave `type` out")
-            }
-            "http" | "streamable-http" | "streamableHttp" | "streamable_http" if entry.command.is_some() => {
-                (format!("`{key}` is `{value}`, and the server has a `command`"), "leave `type` out")
+            "stdio" if entry.url.is_some() => (
+                format!("`{key}` is `stdio`, and the server has a `url`"),
+                "leave `type` out",
+            ),
+            "http" | "streamable-http" | "streamableHttp" | "streamable_http"
+                if entry.command.is_some() =>
+            {
+                (
+                    format!("`{key}` is `{value}`, and the server has a `command`"),
+                    "leave `type` out",
+                )
             }
             "stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http" => return,
             "sse" => (
                 format!("`{key}` is `sse`, which is not spoken here"),
                 "most such servers speak streamable HTTP too, often at the same host with `/mcp` at the end; write `type: http` and that `url`",
             ),
-            other => (format!("`{key}` is `{}`", shown(other)), "write `stdio` or `http`"),
+            other => (
+                format!("`{key}` is `{}`", shown(other)),
+                "write `stdio` or `http`",
+            ),
         };
         self.complain(*at, message, Some(hint));
     }
@@ -241,8 +310,7 @@ impl Checking<'_> {
                 Some("write the arguments under `args`"),
             );
         } else if !is_clear_program(&command.value) {
-            let hint =
-                "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path";
+            let hint = "write a name that is found in PATH, `./FILE` for one beside this file, or a whole path";
             self.complain(
                 command.at,
                 format!("`{key}` is neither a name nor a path that is clear"),
@@ -252,11 +320,20 @@ impl Checking<'_> {
         let args = entry.args.iter().flat_map(|args| &args.value);
         let args: Vec<_> = args.filter_map(|word| self.text("args", word)).collect();
         let cwd = entry.cwd.as_ref().and_then(|cwd| {
-            let text = Located { value: cwd.value.to_string_lossy().into_owned(), at: cwd.at };
+            let text = Located {
+                value: cwd.value.to_string_lossy().into_owned(),
+                at: cwd.at,
+            };
             self.text("cwd", &text)
         });
         let command = self.text("command", command)?;
-        Some(McpReach::Program { command, args, cwd, folder: PathBuf::new(), env: BTreeMap::new() })
+        Some(McpReach::Program {
+            command,
+            args,
+            cwd,
+            folder: PathBuf::new(),
+            env: BTreeMap::new(),
+        })
     }
 
     fn url(&mut self, url: &Located<String>) -> Option<McpText> {
@@ -295,22 +372,36 @@ impl Checking<'_> {
             name_complaint(self, name, *at);
             let key = self.key(&format!("{part}.{}", shown(name)));
             let text = match value {
-                McpValue::Text(text) => match self
-                    .text(&format!("{part}.{}", shown(name)), &Located { value: text.clone(), at: *at })
-                {
+                McpValue::Text(text) => match self.text(
+                    &format!("{part}.{}", shown(name)),
+                    &Located {
+                        value: text.clone(),
+                        at: *at,
+                    },
+                ) {
                     Some(text) => text,
                     None => continue,
                 },
                 McpValue::File(path) => {
-                    let path = Located { value: path.clone(), at: *at };
+                    let path = Located {
+                        value: path.clone(),
+                        at: *at,
+                    };
                     self.complaints.extend(path_complaint(&key, &path));
                     McpText::of(McpPiece::File(path.value))
                 }
                 McpValue::Variable(variable) => {
                     if !is_variable(variable) {
-                        self.complain(*at, format!("`{key}.env` is not the name of a variable"), None);
+                        self.complain(
+                            *at,
+                            format!("`{key}.env` is not the name of a variable"),
+                            None,
+                        );
                     }
-                    McpText::of(McpPiece::Variable { name: variable.clone(), default: None })
+                    McpText::of(McpPiece::Variable {
+                        name: variable.clone(),
+                        default: None,
+                    })
                 }
             };
             values.insert(name.clone(), text);
@@ -320,14 +411,22 @@ impl Checking<'_> {
 
     fn variable_complaint(&mut self, name: &str, at: Position) {
         if !is_variable(name) {
-            let message = format!("`{}` in `{}` is not the name of a variable", shown(name), self.key("env"));
+            let message = format!(
+                "`{}` in `{}` is not the name of a variable",
+                shown(name),
+                self.key("env")
+            );
             self.complain(at, message, None);
         }
     }
 
     fn header_complaint(&mut self, name: &str, at: Position) {
         if let Some(why) = header_problem(name) {
-            self.complain(at, format!("`{}` in `{}` {why}", shown(name), self.key("headers")), None);
+            self.complain(
+                at,
+                format!("`{}` in `{}` {why}", shown(name), self.key("headers")),
+                None,
+            );
         }
         if self.entry.command.is_some() {
             self.complain(

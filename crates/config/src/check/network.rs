@@ -48,7 +48,12 @@ pub(super) fn check(
     source: Source<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Network {
-    check_range("network.max_body", network.max_body, size(1 << 10)..=size(1 << 30), complaints);
+    check_range(
+        "network.max_body",
+        network.max_body,
+        size(1 << 10)..=size(1 << 30),
+        complaints,
+    );
     let private = check_prefixes("network.private", &network.private, complaints);
     let mut credentials = Vec::with_capacity(network.credentials.len());
     for (name, entry) in &network.credentials {
@@ -62,7 +67,10 @@ pub(super) fn check(
             credentials.push(Located { value, at });
         }
     }
-    Network { private, credentials }
+    Network {
+        private,
+        credentials,
+    }
 }
 
 fn credential(
@@ -71,24 +79,58 @@ fn credential(
     source: Source<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Option<CredentialConfig> {
-    let Located { value: CredentialEntry { file, env, header, scheme, urls, tools }, at } = entry;
+    let Located {
+        value:
+            CredentialEntry {
+                file,
+                env,
+                header,
+                scheme,
+                urls,
+                tools,
+            },
+        at,
+    } = entry;
     let key = |part: &str| format!("network.credentials.{}.{part}", shown(name));
-    complaints.extend(file.as_ref().and_then(|file| path_complaint(&key("file"), file)));
-    complaints.extend(env.as_ref().and_then(|env| variable_complaint(&key("env"), env)));
-    complaints.extend(header.as_ref().and_then(|header| header_complaint(&key("header"), header)));
-    complaints.extend(scheme.as_ref().and_then(|scheme| scheme_complaint(&key("scheme"), scheme)));
+    complaints.extend(
+        file.as_ref()
+            .and_then(|file| path_complaint(&key("file"), file)),
+    );
+    complaints.extend(
+        env.as_ref()
+            .and_then(|env| variable_complaint(&key("env"), env)),
+    );
+    complaints.extend(
+        header
+            .as_ref()
+            .and_then(|header| header_complaint(&key("header"), header)),
+    );
+    complaints.extend(
+        scheme
+            .as_ref()
+            .and_then(|scheme| scheme_complaint(&key("scheme"), scheme)),
+    );
     if urls.is_none() && tools.is_none() {
         let hint = "name the beginnings of the URLs it is for, such as `https://api.example.org/`, or the tools that get it under `tools`";
-        let complaint =
-            Complaint::new(*at, "the credential has neither `urls` nor `tools`, so it is for nothing");
+        let complaint = Complaint::new(
+            *at,
+            "the credential has neither `urls` nor `tools`, so it is for nothing",
+        );
         complaints.push(complaint.hint(Some(hint.to_owned())));
     }
     let mut listed = |part: &str, written: &Option<Located<Vec<Located<String>>>>| {
-        let Some(Located { value, at }) = written else { return Vec::new() };
+        let Some(Located { value, at }) = written else {
+            return Vec::new();
+        };
         if value.is_empty() {
-            let message = format!("`{}` is empty, so the credential could never be sent", key(part));
-            complaints
-                .push(Complaint::new(*at, message).hint(Some("leave it out, or name something".to_owned())));
+            let message = format!(
+                "`{}` is empty, so the credential could never be sent",
+                key(part)
+            );
+            complaints.push(
+                Complaint::new(*at, message)
+                    .hint(Some("leave it out, or name something".to_owned())),
+            );
         }
         value.clone()
     };
@@ -99,8 +141,10 @@ fn credential(
         (Some(file), None) => Some(CredentialSource::File(file.value.clone())),
         (None, Some(env)) => Some(CredentialSource::Variable(env.value.clone())),
         (Some(_), Some(_)) => {
-            complaints
-                .push(Complaint::new(*at, "the credential has a `file` and an `env`; it can only have one"));
+            complaints.push(Complaint::new(
+                *at,
+                "the credential has a `file` and an `env`; it can only have one",
+            ));
             None
         }
         (None, None) => {
@@ -110,9 +154,15 @@ fn credential(
             None
         }
     };
-    let header = header.as_ref().map_or(CredentialConfig::HEADER, |header| header.value.as_str());
-    let usual = header.eq_ignore_ascii_case(CredentialConfig::HEADER).then(|| "Bearer".to_owned());
-    let scheme = scheme.as_ref().map_or(usual, |scheme| Some(scheme.value.clone()));
+    let header = header
+        .as_ref()
+        .map_or(CredentialConfig::HEADER, |header| header.value.as_str());
+    let usual = header
+        .eq_ignore_ascii_case(CredentialConfig::HEADER)
+        .then(|| "Bearer".to_owned());
+    let scheme = scheme
+        .as_ref()
+        .map_or(usual, |scheme| Some(scheme.value.clone()));
     Some(CredentialConfig {
         name: name.to_owned(),
         source: kept?,
@@ -124,7 +174,11 @@ fn credential(
     })
 }
 
-fn check_tools(key: &str, written: &[Located<String>], complaints: &mut Vec<Complaint>) -> Vec<ToolPattern> {
+fn check_tools(
+    key: &str,
+    written: &[Located<String>],
+    complaints: &mut Vec<Complaint>,
+) -> Vec<ToolPattern> {
     let mut tools = Vec::with_capacity(written.len());
     for Located { value, at } in written {
         match value.parse::<ToolPattern>() {
@@ -143,7 +197,9 @@ fn check_tools(key: &str, written: &[Located<String>], complaints: &mut Vec<Comp
 fn variable_complaint(key: &str, env: &Located<String>) -> Option<Complaint> {
     let legal = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     let text = &env.value;
-    let good = text.len() <= 64 && text.bytes().all(legal) && text.starts_with(|c: char| !c.is_ascii_digit());
+    let good = text.len() <= 64
+        && text.bytes().all(legal)
+        && text.starts_with(|c: char| !c.is_ascii_digit());
     (!good || text.is_empty()).then(|| {
         let hint =
             "write the name in capitals, such as `API_TOKEN`; the value itself never stands in the file";
@@ -167,9 +223,13 @@ fn header_complaint(key: &str, header: &Located<String>) -> Option<Complaint> {
 }
 
 fn scheme_complaint(key: &str, scheme: &Located<String>) -> Option<Complaint> {
-    let legal = scheme.value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let legal = scheme
+        .value
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (!legal || scheme.value.len() > 32).then(|| {
-        let hint = "one word, such as `Bearer` or `token`; the value itself never stands in the file";
+        let hint =
+            "one word, such as `Bearer` or `token`; the value itself never stands in the file";
         Complaint::new(scheme.at, format!("`{key}` is not a word")).hint(Some(hint.to_owned()))
     })
 }
@@ -192,8 +252,7 @@ fn check_prefixes(
                     format!("`{}`", shown(value))
                 };
                 let message = format!("{quoted} in `{key}` is not the beginning of a URL");
-                let hint =
-                    "write scheme and host, with or without a path, such as `http://127.0.0.1:8080/api/`";
+                let hint = "write scheme and host, with or without a path, such as `http://127.0.0.1:8080/api/`";
                 complaints.push(Complaint::new(*at, message).hint(Some(hint.to_owned())));
             }
         }
@@ -205,10 +264,15 @@ fn check_prefixes(
 pub(super) fn prefix(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
-    let (host, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
-    let clean = |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '*' | '\\' | '"' | '<' | '>');
+    let (host, path) = rest
+        .find('/')
+        .map_or((rest, "/"), |slash| rest.split_at(slash));
+    let clean =
+        |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '*' | '\\' | '"' | '<' | '>');
     let climbs = path.split('/').any(|part| matches!(part, "." | ".."));
-    let good =
-        matches!(scheme.as_str(), "http" | "https") && is_host(host) && path.chars().all(clean) && !climbs;
+    let good = matches!(scheme.as_str(), "http" | "https")
+        && is_host(host)
+        && path.chars().all(clean)
+        && !climbs;
     good.then(|| format!("{scheme}://{}{path}", host.to_ascii_lowercase()))
 }

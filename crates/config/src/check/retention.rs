@@ -10,7 +10,22 @@ const TEN_YEARS: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 
 pub(super) fn check(retention: &RetentionSection, complaints: &mut Vec<Complaint>) {
     let range = || ConfigDuration::new(MINUTE)..=ConfigDuration::new(TEN_YEARS);
-    check_range("retention.artifacts", retention.artifacts, range(), complaints);
-    check_range("retention.journal.age", retention.journal.age, range(), complaints);
-    check_range("retention.journal.size", retention.journal.size, size(1 << 20)..=size(1 << 50), complaints);
+    check_range(
+        "retention.artifacts",
+        retention.artifacts,
+        range(),
+        complaints,
+    );
+    check_range(
+        "retention.journal.age",
+        retention.journal.age,
+        range(),
+        complaints,
+    );
+    check_range(
+        "retention.journal.size",
+        retention.journal.size,
+        size(1 << 20)..=size(1 << 50),
+        complaints,
+    );
 }

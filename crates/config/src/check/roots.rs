@@ -11,11 +11,20 @@ const MOST_PATTERNS: usize = 200;
 /// As long as a path can be.
 const LONGEST_PATTERN: usize = 4096;
 
-pub(super) fn check(roots: &[Located<RootEntry>], protect: &ProtectSection, complaints: &mut Vec<Complaint>) {
-    complaints.extend(roots.iter().filter_map(|root| path_complaint("roots.path", &root.value.path)));
+pub(super) fn check(
+    roots: &[Located<RootEntry>],
+    protect: &ProtectSection,
+    complaints: &mut Vec<Complaint>,
+) {
+    complaints.extend(
+        roots
+            .iter()
+            .filter_map(|root| path_complaint("roots.path", &root.value.path)),
+    );
     let protected = protect.paths.len();
     if let Some(beyond) = protect.paths.get(MOST_PATTERNS) {
-        let message = format!("`protect.paths` has {protected} patterns; it can have up to {MOST_PATTERNS}");
+        let message =
+            format!("`protect.paths` has {protected} patterns; it can have up to {MOST_PATTERNS}");
         complaints.push(Complaint::new(beyond.at, message));
     }
     complaints.extend(protect.paths.iter().filter_map(glob_complaint));
@@ -29,13 +38,26 @@ fn glob_complaint(glob: &Located<String>) -> Option<Complaint> {
     let (message, hint) = if text.trim().is_empty() {
         ("`protect.paths` holds an empty pattern".to_owned(), None)
     } else if text.len() > LONGEST_PATTERN {
-        (format!("a pattern in `protect.paths` is longer than {LONGEST_PATTERN} bytes"), None)
-    } else if text.starts_with(['/', '~']) || text.split('/').any(|part| matches!(part, "." | "..")) {
+        (
+            format!("a pattern in `protect.paths` is longer than {LONGEST_PATTERN} bytes"),
+            None,
+        )
+    } else if text.starts_with(['/', '~']) || text.split('/').any(|part| matches!(part, "." | ".."))
+    {
         let message = format!("`{quoted}` in `protect.paths` does not begin at the top of a root");
-        (message, hint("write it from there, such as `deploy/**`, or `**/name` for any depth"))
+        (
+            message,
+            hint("write it from there, such as `deploy/**`, or `**/name` for any depth"),
+        )
     } else {
         let error = Glob::new(text).err()?;
-        (format!("`{quoted}` in `protect.paths` is not a pattern: {}", error.kind()), None)
+        (
+            format!(
+                "`{quoted}` in `protect.paths` is not a pattern: {}",
+                error.kind()
+            ),
+            None,
+        )
     };
     Some(Complaint::new(glob.at, message).hint(hint))
 }

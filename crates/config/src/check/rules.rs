@@ -33,7 +33,10 @@ pub(super) fn check(
             }
         };
         match rule {
-            Ok(value) => rules.push(Located { value, at: entry.at }),
+            Ok(value) => rules.push(Located {
+                value,
+                at: entry.at,
+            }),
             Err(complaint) => complaints.push(complaint),
         }
     }
@@ -51,17 +54,29 @@ fn from_table(table: &RuleTable, place: String) -> Result<Rule, Complaint> {
         && (principal.value.trim().is_empty() || principal.value.len() > 256)
     {
         let message = "`principal` is not the name of a caller".to_owned();
-        return Err(
-            Complaint::new(principal.at, message).hint(Some("leave it out to mean everybody".to_owned()))
-        );
+        return Err(Complaint::new(principal.at, message)
+            .hint(Some("leave it out to mean everybody".to_owned())));
     }
     Ok(Rule {
         id: table.id.as_ref().map(|id| id.value.clone()),
-        reason: table.reason.clone().filter(|reason| !reason.trim().is_empty()),
-        principal: table.principal.as_ref().map(|principal| principal.value.clone()),
+        reason: table
+            .reason
+            .clone()
+            .filter(|reason| !reason.trim().is_empty()),
+        principal: table
+            .principal
+            .as_ref()
+            .map(|principal| principal.value.clone()),
         expires: table.expires.as_ref().map(end_of).transpose()?,
-        remember: table.remember.map(|remember| remember.value).unwrap_or_default(),
-        tests: table.tests.as_ref().map(|tests| tests.value.clone()).unwrap_or_default(),
+        remember: table
+            .remember
+            .map(|remember| remember.value)
+            .unwrap_or_default(),
+        tests: table
+            .tests
+            .as_ref()
+            .map(|tests| tests.value.clone())
+            .unwrap_or_default(),
         ..rule
     })
 }
@@ -69,8 +84,18 @@ fn from_table(table: &RuleTable, place: String) -> Result<Rule, Complaint> {
 /// A day counts whole, so the rule ends when the next one begins.
 fn end_of(written: &Located<String>) -> Result<Timestamp, Complaint> {
     let text = written.value.as_str();
-    let day = || text.parse::<Date>().ok()?.tomorrow().ok()?.to_zoned(TimeZone::UTC).ok();
-    let end = text.parse().ok().or_else(|| day().map(|start| start.timestamp()));
+    let day = || {
+        text.parse::<Date>()
+            .ok()?
+            .tomorrow()
+            .ok()?
+            .to_zoned(TimeZone::UTC)
+            .ok()
+    };
+    let end = text
+        .parse()
+        .ok()
+        .or_else(|| day().map(|start| start.timestamp()));
     end.ok_or_else(|| {
         let message = format!("`{}` is not a day or a time", shown(text));
         let hint = "write a day such as 2026-12-31, or a time such as 2026-12-31T18:00:00Z";
@@ -82,7 +107,9 @@ fn id_complaint<'a>(id: &'a Located<String>, known: &mut BTreeSet<&'a str>) -> O
     let quoted = shown(&id.value);
     if !is_name(&id.value) {
         let hint = "use up to 64 letters, digits, `_`, `-` and `.`".to_owned();
-        return Some(Complaint::new(id.at, format!("`{quoted}` is not a name for a rule")).hint(Some(hint)));
+        return Some(
+            Complaint::new(id.at, format!("`{quoted}` is not a name for a rule")).hint(Some(hint)),
+        );
     }
     let is_new = known.insert(&id.value);
     (!is_new).then(|| Complaint::new(id.at, format!("there are two rules named `{quoted}`")))
@@ -94,13 +121,15 @@ fn line_complaint(at: Position, line: &str, error: &RuleError) -> Complaint {
     let near = match error {
         RuleError::Form(_) => nearest(line.split_whitespace().next().unwrap_or_default(), effects),
         RuleError::Class(class) => nearest(class, EffectClass::ALL.map(EffectClass::as_str)),
-        RuleError::Authority(_) | RuleError::Tool(_) | RuleError::Matcher(_) | RuleError::Condition(_) => {
-            None
-        }
+        RuleError::Authority(_)
+        | RuleError::Tool(_)
+        | RuleError::Matcher(_)
+        | RuleError::Condition(_) => None,
     };
     // A word that is right is not what is wrong.
     let near = near.filter(|near| !line.split_whitespace().any(|word| word == *near));
-    Complaint::new(at, error_message(error)).hint(near.map(|near| format!("did you mean `{near}`?")))
+    Complaint::new(at, error_message(error))
+        .hint(near.map(|near| format!("did you mean `{near}`?")))
 }
 
 /// The vocabulary's own words, with the quoted text made fit to be shown.

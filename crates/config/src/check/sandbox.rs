@@ -13,22 +13,55 @@ pub(super) fn check(sandbox: &SandboxSection, complaints: &mut Vec<Complaint>) {
     let readable = sandbox.readable.iter();
     complaints.extend(readable.filter_map(|path| path_complaint("sandbox.readable", path)));
     check_variables("sandbox.environment", &sandbox.environment, complaints);
-    check_range("sandbox.memory", sandbox.memory, size(16 << 20)..=size(1 << 40), complaints);
-    check_range("sandbox.processes", sandbox.processes, 1..=1_000_000, complaints);
-    check_range("sandbox.tmp", sandbox.tmp, size(1 << 20)..=size(1 << 40), complaints);
-    check_range("sandbox.file_size", sandbox.file_size, size(1 << 10)..=size(1 << 50), complaints);
-    check_range("sandbox.open_files", sandbox.open_files, 16..=1_000_000, complaints);
+    check_range(
+        "sandbox.memory",
+        sandbox.memory,
+        size(16 << 20)..=size(1 << 40),
+        complaints,
+    );
+    check_range(
+        "sandbox.processes",
+        sandbox.processes,
+        1..=1_000_000,
+        complaints,
+    );
+    check_range(
+        "sandbox.tmp",
+        sandbox.tmp,
+        size(1 << 20)..=size(1 << 40),
+        complaints,
+    );
+    check_range(
+        "sandbox.file_size",
+        sandbox.file_size,
+        size(1 << 10)..=size(1 << 50),
+        complaints,
+    );
+    check_range(
+        "sandbox.open_files",
+        sandbox.open_files,
+        16..=1_000_000,
+        complaints,
+    );
     check_lifetime("sandbox.lifetime", sandbox.lifetime, complaints);
 }
 
 pub(super) fn check_code(code: &CodeSection, complaints: &mut Vec<Complaint>) {
     let patterns = code.tools.iter().flat_map(|tools| &tools.value);
     for pattern in patterns.filter(|pattern| tool_pattern(&pattern.value).is_none()) {
-        let message = format!("`{}` in `code.tools` is not the name of a tool", shown(&pattern.value));
+        let message = format!(
+            "`{}` in `code.tools` is not the name of a tool",
+            shown(&pattern.value)
+        );
         let hint = "names hold letters, digits and `_-./:`, with `*` for any characters";
         complaints.push(Complaint::new(pattern.at, message).hint(Some(hint.to_owned())));
     }
-    check_range("code.memory", code.memory, size(16 << 20)..=size(1 << 36), complaints);
+    check_range(
+        "code.memory",
+        code.memory,
+        size(16 << 20)..=size(1 << 36),
+        complaints,
+    );
     check_range("code.calls", code.calls, 0..=1_000_000, complaints);
 }
 
@@ -38,15 +71,18 @@ pub(crate) fn tool_pattern(text: &str) -> Option<ToolPattern> {
 }
 
 /// Complains of names that are none, and of variables that no child may get.
-pub(super) fn check_variables(key: &str, names: &[Located<String>], complaints: &mut Vec<Complaint>) {
+pub(super) fn check_variables(
+    key: &str,
+    names: &[Located<String>],
+    complaints: &mut Vec<Complaint>,
+) {
     for name in names {
         let quoted = shown(&name.value);
         if !is_variable(&name.value) {
             let message = format!("`{quoted}` in `{key}` is not the name of a variable");
-            let hint = name
-                .value
-                .contains('=')
-                .then(|| "only the name stands here; the value comes from the host's environment".to_owned());
+            let hint = name.value.contains('=').then(|| {
+                "only the name stands here; the value comes from the host's environment".to_owned()
+            });
             complaints.push(Complaint::new(name.at, message).hint(hint));
         } else if let Some(why) = never_inherited(&name.value) {
             let message = format!("`{quoted}` in `{key}` is never handed to a process: {why}");

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Located, TokenConfig, TokenEntry, error::Complaint, snippet::shown, yaml::shape::HASH_COMMAND};
+use crate::{
+    Located, TokenConfig, TokenEntry, error::Complaint, snippet::shown, yaml::shape::HASH_COMMAND,
+};
 
 const NAME_HINT: &str = "use up to 64 letters, digits, `_`, `-` and `.`";
 
@@ -14,7 +16,12 @@ pub(super) fn check(
     let mut names = BTreeSet::new();
     let mut hashes = BTreeSet::new();
     for entry in entries {
-        let TokenEntry { name, role, tenant, sha256 } = &entry.value;
+        let TokenEntry {
+            name,
+            role,
+            tenant,
+            sha256,
+        } = &entry.value;
         if !is_name(&name.value) {
             complaints.push(name_complaint(name));
         } else if !names.insert(name.value.as_str()) {
@@ -38,7 +45,10 @@ pub(super) fn check(
                     tenant: tenant.as_ref().map(|tenant| tenant.value.clone()),
                     sha256: hash,
                 };
-                tokens.push(Located { value: token, at: entry.at });
+                tokens.push(Located {
+                    value: token,
+                    at: entry.at,
+                });
             }
         }
     }
@@ -65,7 +75,11 @@ fn decode(hex: &str) -> Option<[u8; 32]> {
     if hex.len() != 64 || !hex.is_ascii() {
         return None;
     }
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
     let mut hash = [0; 32];
     for (byte, pair) in hash.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
         *byte = (digit(pair[0])? << 4) | digit(pair[1])?;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use toolpost_model::ToolPattern;
 
 use crate::{
-    Located, SourceEntry, ToolEntry, error::Complaint, nearest::suggestion, profiles, snippet::shown,
+    Located, SourceEntry, ToolEntry, error::Complaint, nearest::suggestion, profiles,
+    snippet::shown,
 };
 
 use super::limits::{check_chars, check_count, check_deadline, check_range, size};
@@ -16,7 +17,10 @@ const LONGEST_NAME: usize = 64;
 pub(super) fn check(tools: &BTreeMap<String, Located<ToolEntry>>, complaints: &mut Vec<Complaint>) {
     for (key, entry) in tools {
         if key.len() > 256 || key.parse::<ToolPattern>().is_err() {
-            let message = format!("`{}` is not the name or id of a tool, nor a pattern of them", shown(key));
+            let message = format!(
+                "`{}` is not the name or id of a tool, nor a pattern of them",
+                shown(key)
+            );
             complaints.push(Complaint::new(entry.at, message));
         }
         let (tool, name) = (&entry.value, shown(key));
@@ -24,47 +28,84 @@ pub(super) fn check(tools: &BTreeMap<String, Located<ToolEntry>>, complaints: &m
         check_deadline(&at("timeout"), tool.timeout, complaints);
         check_deadline(&at("ceiling"), tool.ceiling, complaints);
         check_chars(&at("max_inline_chars"), tool.max_inline_chars, complaints);
-        check_range(&at("argument_bytes"), tool.argument_bytes, size(1)..=size(1 << 30), complaints);
+        check_range(
+            &at("argument_bytes"),
+            tool.argument_bytes,
+            size(1)..=size(1 << 30),
+            complaints,
+        );
         check_count(&at("concurrency"), tool.concurrency, complaints);
         check_range(&at("retries"), tool.retries, 0..=10, complaints);
         if let (Some(timeout), Some(ceiling)) = (tool.timeout, tool.ceiling)
             && timeout.value > ceiling.value
         {
             let (timeout, at, ceiling) = (timeout.value, timeout.at, ceiling.value);
-            let message =
-                format!("`tools.{name}.timeout` is {timeout}, longer than its `ceiling`, which is {ceiling}");
+            let message = format!(
+                "`tools.{name}.timeout` is {timeout}, longer than its `ceiling`, which is {ceiling}"
+            );
             complaints.push(Complaint::new(at, message));
         }
-        complaints.extend(tool.name.as_ref().and_then(|wanted| name_complaint(key, wanted)));
-        let pointers = tool.sensitive.iter().map(|pointer| (pointer.value.as_str(), pointer.at));
-        let meant = tool.arguments.iter().map(|(pointer, kinds)| (pointer.as_str(), kinds.at));
-        for (pointer, at) in pointers.chain(meant).filter(|(pointer, _)| !is_pointer(pointer)) {
+        complaints.extend(
+            tool.name
+                .as_ref()
+                .and_then(|wanted| name_complaint(key, wanted)),
+        );
+        let pointers = tool
+            .sensitive
+            .iter()
+            .map(|pointer| (pointer.value.as_str(), pointer.at));
+        let meant = tool
+            .arguments
+            .iter()
+            .map(|(pointer, kinds)| (pointer.as_str(), kinds.at));
+        for (pointer, at) in pointers
+            .chain(meant)
+            .filter(|(pointer, _)| !is_pointer(pointer))
+        {
             let message = format!("`{}` is not a JSON pointer", shown(pointer));
             let hint = "begin with a slash, such as `/path` or `/login/pin`".to_owned();
             complaints.push(Complaint::new(at, message).hint(Some(hint)));
         }
-        for kinds in tool.arguments.values().filter(|kinds| kinds.value.0.is_empty()) {
-            complaints.push(Complaint::new(kinds.at, "the argument means nothing: the list is empty"));
+        for kinds in tool
+            .arguments
+            .values()
+            .filter(|kinds| kinds.value.0.is_empty())
+        {
+            complaints.push(Complaint::new(
+                kinds.at,
+                "the argument means nothing: the list is empty",
+            ));
         }
     }
 }
 
 fn name_complaint(key: &str, name: &Located<String>) -> Option<Complaint> {
     if key.contains('*') {
-        let message = format!("`tools.{}.name` would give one name to several tools", shown(key));
+        let message = format!(
+            "`tools.{}.name` would give one name to several tools",
+            shown(key)
+        );
         return Some(Complaint::new(name.at, message).hint(Some("name one tool".to_owned())));
     }
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let good = (1..=LONGEST_NAME).contains(&name.value.len()) && name.value.bytes().all(legal);
     (!good).then(|| {
         let hint = format!("use up to {LONGEST_NAME} letters, digits, `_` and `-`");
-        Complaint::new(name.at, format!("`{}` is not a name for a tool", shown(&name.value))).hint(Some(hint))
+        Complaint::new(
+            name.at,
+            format!("`{}` is not a name for a tool", shown(&name.value)),
+        )
+        .hint(Some(hint))
     })
 }
 
 /// One that leads to a part of the arguments; the empty one would be all of them.
 fn is_pointer(text: &str) -> bool {
-    let escapes = |part: &str| part.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    let escapes = |part: &str| {
+        part.split('~')
+            .skip(1)
+            .all(|rest| rest.starts_with(['0', '1']))
+    };
     text.starts_with('/') && text.len() <= 1024 && text.split('/').all(escapes)
 }
 
@@ -74,11 +115,17 @@ pub(super) fn check_sources(
 ) {
     for (name, entry) in sources {
         if name.trim().is_empty() || name.len() > 256 {
-            complaints
-                .push(Complaint::new(entry.at, format!("`{}` is not the name of a source", shown(name))));
+            complaints.push(Complaint::new(
+                entry.at,
+                format!("`{}` is not the name of a source", shown(name)),
+            ));
         }
         let source = &entry.value;
-        check_count(&format!("sources.{}.concurrency", shown(name)), source.concurrency, complaints);
+        check_count(
+            &format!("sources.{}.concurrency", shown(name)),
+            source.concurrency,
+            complaints,
+        );
         if let Some(profile) = &source.profile
             && !profiles::NAMES.contains(&profile.value.as_str())
         {

@@ -49,7 +49,9 @@ impl<'de> Deserialize<'de> for IncludeEntry {
                 match (entry, map.next_key::<String>()?) {
                     (Some((key, path)), None) if key == "mcp" => Ok(IncludeEntry::Mcp(path)),
                     (Some((key, path)), None) if key == "a2e" => Ok(IncludeEntry::A2e(path)),
-                    _ => Err(A::Error::custom("expected `mcp` or `a2e`, and nothing else")),
+                    _ => Err(A::Error::custom(
+                        "expected `mcp` or `a2e`, and nothing else",
+                    )),
                 }
             }
         }

@@ -9,7 +9,9 @@ use serde::{
 };
 use toolpost_model::SandboxProfile;
 
-use crate::{ByteSize, ConfigDuration, Located, McpEra, McpNaming, McpNewTools, McpShare, McpStart};
+use crate::{
+    ByteSize, ConfigDuration, Located, McpEra, McpNaming, McpNewTools, McpShare, McpStart,
+};
 
 /// The Model Context Protocol.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -147,7 +149,9 @@ impl<'de> Deserialize<'de> for McpValue {
                 };
                 match map.next_key::<String>()? {
                     None => Ok(value),
-                    Some(_) => Err(A::Error::custom("expected `file` or `env`, and nothing else")),
+                    Some(_) => Err(A::Error::custom(
+                        "expected `file` or `env`, and nothing else",
+                    )),
                 }
             }
         }

@@ -8,7 +8,9 @@ use serde::{
     de::{Error, IntoDeserializer, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value};
-use toolpost_model::{ArgumentKind, EffectClass, Interrupt, PersistStrategy, Requirements, SandboxProfile};
+use toolpost_model::{
+    ArgumentKind, EffectClass, Interrupt, PersistStrategy, Requirements, SandboxProfile,
+};
 
 use crate::{ByteSize, ConfigDuration, Located};
 
@@ -113,7 +115,9 @@ impl<'de> Deserialize<'de> for ArgumentKinds {
             }
 
             fn visit_str<E: Error>(self, word: &str) -> Result<Self::Value, E> {
-                Ok(ArgumentKinds(vec![ArgumentKind::deserialize(word.into_deserializer())?]))
+                Ok(ArgumentKinds(vec![ArgumentKind::deserialize(
+                    word.into_deserializer(),
+                )?]))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {

@@ -25,8 +25,9 @@ impl Default for A2aConfig {
             events: A2aEvents::Auto,
             url: None,
             name: "Toolpost".to_owned(),
-            description: "Runs the tools of this host: send a message with a `tool-call` data part."
-                .to_owned(),
+            description:
+                "Runs the tools of this host: send a message with a `tool-call` data part."
+                    .to_owned(),
         }
     }
 }

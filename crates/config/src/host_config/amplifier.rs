@@ -70,7 +70,11 @@ impl NativeReplacement {
     /// From words as written: names, or `all` among them.
     pub fn of_words<'a>(words: impl IntoIterator<Item = &'a String>) -> Self {
         let names: Vec<String> = words.into_iter().cloned().collect();
-        if names.iter().any(|name| name == Self::ALL) { Self::All } else { Self::Names(names) }
+        if names.iter().any(|name| name == Self::ALL) {
+            Self::All
+        } else {
+            Self::Names(names)
+        }
     }
 
     /// Whether a plan's tool of this name is served in place of the native one.
@@ -94,15 +98,23 @@ impl AmplifierConfig {
     /// The variables that modules get beside the harmless ones: those of the host's environment that `pass` names,
     /// and those with values of their own. Secrets may be among them, so they are for the modules' processes alone.
     pub fn variables(&self, host: &ChildVariables) -> BTreeMap<String, String> {
-        let passed = self.pass.iter().filter_map(|name| host.variables.get_key_value(name));
+        let passed = self
+            .pass
+            .iter()
+            .filter_map(|name| host.variables.get_key_value(name));
         let passed = passed.map(|(name, value)| (name.clone(), value.clone()));
         passed.chain(self.environment.clone()).collect()
     }
 
     /// The variables of the host's environment that `fetch_pass` names.
     pub fn fetch_variables(&self, host: &ChildVariables) -> BTreeMap<String, String> {
-        let passed = self.fetch_pass.iter().filter_map(|name| host.variables.get_key_value(name));
-        passed.map(|(name, value)| (name.clone(), value.clone())).collect()
+        let passed = self
+            .fetch_pass
+            .iter()
+            .filter_map(|name| host.variables.get_key_value(name));
+        passed
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 }
 

@@ -138,6 +138,10 @@ impl fmt::Display for Template {
                 Piece::Parameter(name) => write!(f, "{{{name}}}")?,
             }
         }
-        if self.condition.is_some() { f.write_str("}") } else { Ok(()) }
+        if self.condition.is_some() {
+            f.write_str("}")
+        } else {
+            Ok(())
+        }
     }
 }

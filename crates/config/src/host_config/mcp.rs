@@ -24,7 +24,11 @@ pub struct McpConfig {
 impl Default for McpConfig {
     fn default() -> Self {
         // Clients give up after a minute, so the word comes well before that.
-        Self { approval_wait: Duration::from_secs(30), servers: Vec::new(), unusable: Vec::new() }
+        Self {
+            approval_wait: Duration::from_secs(30),
+            servers: Vec::new(),
+            unusable: Vec::new(),
+        }
     }
 }
 
@@ -128,9 +132,17 @@ pub enum McpReach {
 impl McpReach {
     fn texts(&self) -> Vec<&McpText> {
         match self {
-            Self::Program { command, args, cwd, folder: _, env } => {
-                std::iter::once(command).chain(args).chain(cwd).chain(env.values()).collect()
-            }
+            Self::Program {
+                command,
+                args,
+                cwd,
+                folder: _,
+                env,
+            } => std::iter::once(command)
+                .chain(args)
+                .chain(cwd)
+                .chain(env.values())
+                .collect(),
             Self::Http { url, headers } => std::iter::once(url).chain(headers.values()).collect(),
         }
     }

@@ -26,7 +26,11 @@ pub struct ProtectConfig {
 
 impl Default for ProtectConfig {
     fn default() -> Self {
-        Self { defaults: true, git: true, paths: Vec::new() }
+        Self {
+            defaults: true,
+            git: true,
+            paths: Vec::new(),
+        }
     }
 }
 
@@ -86,7 +90,11 @@ pub struct NetworkConfig {
 
 impl Default for NetworkConfig {
     fn default() -> Self {
-        Self { private: Vec::new(), max_body: 5 << 20, credentials: Vec::new() }
+        Self {
+            private: Vec::new(),
+            max_body: 5 << 20,
+            credentials: Vec::new(),
+        }
     }
 }
 
@@ -139,7 +147,12 @@ pub struct CodeConfig {
 impl Default for CodeConfig {
     fn default() -> Self {
         // Code gets no power by this: each of its calls is decided as if the model had made it.
-        Self { tools: vec![ToolPattern::every_id()], memory: 256 << 20, calls: 200, python3: true }
+        Self {
+            tools: vec![ToolPattern::every_id()],
+            memory: 256 << 20,
+            calls: 200,
+            python3: true,
+        }
     }
 }
 

@@ -14,7 +14,10 @@ pub struct RetentionConfig {
 impl Default for RetentionConfig {
     fn default() -> Self {
         let month = Duration::from_secs(30 * 24 * 60 * 60);
-        Self { artifacts: month, journal: JournalRetention::default() }
+        Self {
+            artifacts: month,
+            journal: JournalRetention::default(),
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArgumentMeaning, Declaration, EffectClass, Interrupt, PersistStrategy, Provenance, Requirements,
-    SandboxProfile, ToolPattern,
+    ArgumentMeaning, Declaration, EffectClass, Interrupt, PersistStrategy, Provenance,
+    Requirements, SandboxProfile, ToolPattern,
 };
 
 use super::HostConfig;
@@ -83,8 +83,14 @@ impl ToolSettings {
         let mut defaults = wider.defaults.clone();
         defaults.extend(self.defaults);
         let mut arguments = self.arguments;
-        let known: Vec<String> = arguments.iter().map(|meaning| meaning.pointer.clone()).collect();
-        let further = wider.arguments.iter().filter(|meaning| !known.contains(&meaning.pointer));
+        let known: Vec<String> = arguments
+            .iter()
+            .map(|meaning| meaning.pointer.clone())
+            .collect();
+        let further = wider
+            .arguments
+            .iter()
+            .filter(|meaning| !known.contains(&meaning.pointer));
         arguments.extend(further.cloned());
         Self {
             enabled: self.enabled.or(wider.enabled),
@@ -120,10 +126,14 @@ impl ToolSettings {
         };
         // What a tool gets without a wish may be less than any of these, so a bound never becomes its deadline.
         let longest = smaller(bounds.timeout, bounds.ceiling);
-        let clamped =
-            |time: Option<Duration>| time.map(|time| longest.map_or(time, |longest| time.min(longest)));
-        let ceiling =
-            if longest.is_some() { smaller(self.ceiling.or(self.timeout), longest) } else { self.ceiling };
+        let clamped = |time: Option<Duration>| {
+            time.map(|time| longest.map_or(time, |longest| time.min(longest)))
+        };
+        let ceiling = if longest.is_some() {
+            smaller(self.ceiling.or(self.timeout), longest)
+        } else {
+            self.ceiling
+        };
         Self {
             enabled: stricter(self.enabled, bounds.enabled, false),
             hidden: stricter(self.hidden, bounds.hidden, true),
@@ -214,7 +224,10 @@ impl ToolIndex {
         }
         let loose = policy.restricting.into_iter().chain(own.restricting);
         let found = loose.fold(found, |found, bounds| bounds.restrict(found));
-        self.restrictions.all(tool).iter().fold(found, |found, (_, bounds)| found.within(bounds))
+        self.restrictions
+            .all(tool)
+            .iter()
+            .fold(found, |found, (_, bounds)| found.within(bounds))
     }
 }
 
@@ -225,7 +238,8 @@ impl HostConfig {
             let table = profiles::tools(set.profile.as_deref()?)?;
             Some((source.clone(), Tier::of_table(&table)))
         });
-        let plugins = (!self.plugins.is_empty()).then(|| (PLUGIN_SOURCE.to_owned(), self.plugin_settings()));
+        let plugins =
+            (!self.plugins.is_empty()).then(|| (PLUGIN_SOURCE.to_owned(), self.plugin_settings()));
         let profiles = profiles.chain(plugins);
         ToolIndex {
             policy: Tier::of_table(&self.policy_tools),
@@ -238,7 +252,10 @@ impl HostConfig {
     /// What an A2E host file says of its plugins by being there: their calls may run beside each other, as every host of
     /// such files runs them, and a message is handed over whole. It says nothing of what they may do.
     fn plugin_settings(&self) -> Tier {
-        let beside = ToolSettings { exclusive: Some(false), ..ToolSettings::default() };
+        let beside = ToolSettings {
+            exclusive: Some(false),
+            ..ToolSettings::default()
+        };
         let message = ToolSettings {
             keep: Some(PersistStrategy::Inline),
             max_inline_chars: Some(LONGEST_MESSAGE),
@@ -278,7 +295,8 @@ impl Tier {
                 }
             }
         }
-        tier.patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.as_str().len()));
+        tier.patterns
+            .sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.as_str().len()));
         tier
     }
 
@@ -286,21 +304,41 @@ impl Tier {
     fn all(&self, tool: &Declaration) -> Vec<(KeyFit, &ToolSettings)> {
         let id = &tool.tool_id;
         let is_compiled_in = tool.provenance == Provenance::CompiledIn;
-        let by_name_fit = if is_compiled_in { KeyFit::Exact } else { KeyFit::ByName };
-        let by_id = self.named.get(id.as_str()).map(|settings| (KeyFit::Exact, settings));
+        let by_name_fit = if is_compiled_in {
+            KeyFit::Exact
+        } else {
+            KeyFit::ByName
+        };
+        let by_id = self
+            .named
+            .get(id.as_str())
+            .map(|settings| (KeyFit::Exact, settings));
         let wire_form = id.wire_form();
         let exact = |pattern: &ToolPattern| match pattern.names_exactly(tool) {
             true => KeyFit::Exact,
             false => KeyFit::ByName,
         };
-        let by_wire_form = self
+        let by_wire_form = self.named.get(wire_form.as_str()).map(|settings| {
+            (
+                wire_form.parse().as_ref().map_or(KeyFit::ByName, exact),
+                settings,
+            )
+        });
+        let by_name = self
             .named
-            .get(wire_form.as_str())
-            .map(|settings| (wire_form.parse().as_ref().map_or(KeyFit::ByName, exact), settings));
-        let by_name = self.named.get(id.name()).map(|settings| (by_name_fit, settings));
-        let fitting = self.patterns.iter().filter(|(pattern, _)| pattern.matches(id, &[]));
+            .get(id.name())
+            .map(|settings| (by_name_fit, settings));
+        let fitting = self
+            .patterns
+            .iter()
+            .filter(|(pattern, _)| pattern.matches(id, &[]));
         let fitting = fitting.map(|(pattern, settings)| (exact(pattern), settings));
-        by_id.into_iter().chain(by_wire_form).chain(by_name).chain(fitting).collect()
+        by_id
+            .into_iter()
+            .chain(by_wire_form)
+            .chain(by_name)
+            .chain(fitting)
+            .collect()
     }
 
     fn of(&self, tool: &Declaration) -> TierSettings<'_> {

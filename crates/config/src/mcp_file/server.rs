@@ -15,14 +15,38 @@ use crate::{
 const ELSEWHERE: [(&str, &str); 12] = [
     ("alwaysAllow", "calls are allowed by rules"),
     ("autoApprove", "calls are allowed by rules"),
-    ("trust", "calls are allowed by rules; `sources` says what a server's own words count for"),
-    ("disabledTools", "`mcp.servers.NAME.tools.deny` in `toolpost.yaml` leaves tools out"),
-    ("enabledTools", "`mcp.servers.NAME.tools.allow` in `toolpost.yaml` chooses tools"),
-    ("includeTools", "`mcp.servers.NAME.tools.allow` in `toolpost.yaml` chooses tools"),
-    ("excludeTools", "`mcp.servers.NAME.tools.deny` in `toolpost.yaml` leaves tools out"),
-    ("envFile", "`${file:PATH}` refers to a file that holds one value"),
-    ("oauth", "a token is sent with `headers`, as `Bearer ${env:NAME}`"),
-    ("auth", "a token is sent with `headers`, as `Bearer ${env:NAME}`"),
+    (
+        "trust",
+        "calls are allowed by rules; `sources` says what a server's own words count for",
+    ),
+    (
+        "disabledTools",
+        "`mcp.servers.NAME.tools.deny` in `toolpost.yaml` leaves tools out",
+    ),
+    (
+        "enabledTools",
+        "`mcp.servers.NAME.tools.allow` in `toolpost.yaml` chooses tools",
+    ),
+    (
+        "includeTools",
+        "`mcp.servers.NAME.tools.allow` in `toolpost.yaml` chooses tools",
+    ),
+    (
+        "excludeTools",
+        "`mcp.servers.NAME.tools.deny` in `toolpost.yaml` leaves tools out",
+    ),
+    (
+        "envFile",
+        "`${file:PATH}` refers to a file that holds one value",
+    ),
+    (
+        "oauth",
+        "a token is sent with `headers`, as `Bearer ${env:NAME}`",
+    ),
+    (
+        "auth",
+        "a token is sent with `headers`, as `Bearer ${env:NAME}`",
+    ),
     ("description", "nothing shows it"),
     ("icon", "nothing shows it"),
 ];
@@ -62,14 +86,19 @@ fn reach(
     let command = text(server, &["command"])?;
     let url = text(server, &["url", "serverUrl", "httpUrl", "uri"])?;
     match kind.as_deref() {
-        None | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => {}
+        None
+        | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => {}
         Some("sse") => {
-            let hint =
-                "most such servers speak streamable HTTP too, often at the same host with `/mcp` at the end";
-            return Err(Unusable(format!("its type is `sse`, which is not spoken here\nhint: {hint}")));
+            let hint = "most such servers speak streamable HTTP too, often at the same host with `/mcp` at the end";
+            return Err(Unusable(format!(
+                "its type is `sse`, which is not spoken here\nhint: {hint}"
+            )));
         }
         Some(other) => {
-            return Err(Unusable(format!("its type is `{}`, which is not known here", shown(other))));
+            return Err(Unusable(format!(
+                "its type is `{}`, which is not known here",
+                shown(other)
+            )));
         }
     }
     match (command, url) {
@@ -82,16 +111,23 @@ fn reach(
             let headers = values(server, &["headers", "requestInit.headers"], folder)?;
             for name in headers.keys() {
                 if let Some(why) = header_problem(name) {
-                    return Err(Unusable(format!("`{}` in its `headers` {why}", shown(name))));
+                    return Err(Unusable(format!(
+                        "`{}` in its `headers` {why}",
+                        shown(name)
+                    )));
                 }
             }
             Ok(McpReach::Http { url, headers })
         }
         (Some(_), Some(url)) => {
             reading.ignored(url.at, server.path_of("url"), "the server is a program");
-            Err(Unusable("it has a `command` and a `url`; it can only have one".to_owned()))
+            Err(Unusable(
+                "it has a `command` and a `url`; it can only have one".to_owned(),
+            ))
         }
-        (None, None) => Err(Unusable("it has neither a `command` nor a `url`".to_owned())),
+        (None, None) => Err(Unusable(
+            "it has neither a `command` nor a `url`".to_owned(),
+        )),
     }
 }
 
@@ -104,11 +140,17 @@ fn program_reach(
     if command.trim().is_empty() || command.contains('\0') {
         return Err(Unusable("its `command` names no program".to_owned()));
     }
-    let cwd = text(server, &["cwd"])?.map(|cwd| parsed("cwd", &cwd.value, folder)).transpose()?;
+    let cwd = text(server, &["cwd"])?
+        .map(|cwd| parsed("cwd", &cwd.value, folder))
+        .transpose()?;
     let mut args = Vec::new();
     for (index, word) in words(server)?.iter().enumerate() {
         let beside = cwd.is_none() && (word.starts_with("./") || word.starts_with("../"));
-        let word = if beside { program(word, folder) } else { word.clone() };
+        let word = if beside {
+            program(word, folder)
+        } else {
+            word.clone()
+        };
         if beside {
             files.push(word.clone().into());
         }
@@ -121,10 +163,19 @@ fn program_reach(
     let env = values(server, &["env"], folder)?;
     let named = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
     if let Some(name) = env.keys().find(|name| !named(name)) {
-        return Err(Unusable(format!("`{}` in its `env` is not the name of a variable", shown(name))));
+        return Err(Unusable(format!(
+            "`{}` in its `env` is not the name of a variable",
+            shown(name)
+        )));
     }
     let command = parsed("command", &whole, folder)?;
-    Ok(McpReach::Program { command, args, cwd, folder: folder.to_owned(), env })
+    Ok(McpReach::Program {
+        command,
+        args,
+        cwd,
+        folder: folder.to_owned(),
+        env,
+    })
 }
 
 fn parsed(key: &str, text: &str, folder: &Path) -> Result<McpText, Unusable> {
@@ -136,7 +187,10 @@ fn text(server: &mut Table, keys: &[&str]) -> Result<Option<Located<String>>, Un
     for key in keys {
         match server.take(key) {
             None => {}
-            Some(Located { value: Value::Text(value), at }) => return Ok(Some(Located { value, at })),
+            Some(Located {
+                value: Value::Text(value),
+                at,
+            }) => return Ok(Some(Located { value, at })),
             Some(other) => {
                 return Err(Unusable(format!(
                     "its `{key}` is {}, where a text is expected",
@@ -149,18 +203,29 @@ fn text(server: &mut Table, keys: &[&str]) -> Result<Option<Located<String>>, Un
 }
 
 fn words(server: &mut Table) -> Result<Vec<String>, Unusable> {
-    let Some(args) = server.take("args") else { return Ok(Vec::new()) };
-    let wrong =
-        |found: &Value| Unusable(format!("its `args` hold {}, where texts are expected", found.kind()));
+    let Some(args) = server.take("args") else {
+        return Ok(Vec::new());
+    };
+    let wrong = |found: &Value| {
+        Unusable(format!(
+            "its `args` hold {}, where texts are expected",
+            found.kind()
+        ))
+    };
     match args.value {
-        Value::List(items) => {
-            items.into_iter().map(|item| scalar(&item.value).ok_or_else(|| wrong(&item.value))).collect()
-        }
+        Value::List(items) => items
+            .into_iter()
+            .map(|item| scalar(&item.value).ok_or_else(|| wrong(&item.value)))
+            .collect(),
         other => Err(wrong(&other)),
     }
 }
 
-fn values(server: &mut Table, keys: &[&str], folder: &Path) -> Result<BTreeMap<String, McpText>, Unusable> {
+fn values(
+    server: &mut Table,
+    keys: &[&str],
+    folder: &Path,
+) -> Result<BTreeMap<String, McpText>, Unusable> {
     let mut values = BTreeMap::new();
     for key in keys {
         match server.take(key).map(|found| found.value) {
@@ -168,7 +233,8 @@ fn values(server: &mut Table, keys: &[&str], folder: &Path) -> Result<BTreeMap<S
             Some(Value::Table(entries)) => {
                 for entry in entries {
                     let name = entry.key.value;
-                    let wrong = || Unusable(format!("`{}` in its `{key}` is no text", shown(&name)));
+                    let wrong =
+                        || Unusable(format!("`{}` in its `{key}` is no text", shown(&name)));
                     // What is nothing to one program is an unset variable to another.
                     if matches!(entry.value.value, Value::Null) {
                         continue;
@@ -179,7 +245,10 @@ fn values(server: &mut Table, keys: &[&str], folder: &Path) -> Result<BTreeMap<S
                 }
             }
             Some(other) => {
-                return Err(Unusable(format!("its `{key}` is {}, where a table is expected", other.kind())));
+                return Err(Unusable(format!(
+                    "its `{key}` is {}, where a table is expected",
+                    other.kind()
+                )));
             }
         }
     }
@@ -221,7 +290,9 @@ fn timeout(server: &mut Table, reading: &mut Reading<'_>) -> Option<Duration> {
 fn leave_out(server: &mut Table, reading: &mut Reading<'_>) {
     for (key, instead) in ELSEWHERE {
         let path = server.path_of(key);
-        let Some(entry) = server.take_entry(key) else { continue };
+        let Some(entry) = server.take_entry(key) else {
+            continue;
+        };
         let why = match (key, &entry.value.value) {
             ("alwaysAllow" | "autoApprove", Value::List(tools)) => rules(server, tools),
             _ => instead.to_owned(),
@@ -243,6 +314,10 @@ fn rules(server: &Table, tools: &[Located<Value>]) -> String {
         _ => None,
     });
     let named: Vec<String> = named.take(3).collect();
-    let more = if tools.len() > named.len() { " and so on" } else { "" };
+    let more = if tools.len() > named.len() {
+        " and so on"
+    } else {
+        ""
+    };
     format!("calls are allowed by rules: {}{more}", named.join(", "))
 }

@@ -36,49 +36,106 @@ impl Merge<'_> {
 
     pub(super) fn amplifier(&mut self, amplifier: &mut AmplifierConfig, outer: SandboxProfile) {
         let file = &self.layer.parsed.file().amplifier;
-        self.put("amplifier.isolation", &mut amplifier.isolation, file.isolation, |_, new| {
-            *new == ModuleIsolation::Process
-        });
-        self.put("amplifier.install", &mut amplifier.install, file.install, |_, new| {
-            *new == ModuleInstall::Offline
-        });
+        self.put(
+            "amplifier.isolation",
+            &mut amplifier.isolation,
+            file.isolation,
+            |_, new| *new == ModuleIsolation::Process,
+        );
+        self.put(
+            "amplifier.install",
+            &mut amplifier.install,
+            file.install,
+            |_, new| *new == ModuleInstall::Offline,
+        );
         self.put("amplifier.core", &mut amplifier.core, file.core, never);
-        self.put("amplifier.python", &mut amplifier.python, self.layer.path(&file.python), never);
-        self.put("amplifier.sandbox", &mut amplifier.sandbox, some(file.sandbox), |now, new| {
-            new.is_some_and(|new| power(new) < power(now.unwrap_or(outer)))
-        });
-        self.put("amplifier.post_on_failure", &mut amplifier.post_on_failure, file.post_on_failure, never);
+        self.put(
+            "amplifier.python",
+            &mut amplifier.python,
+            self.layer.path(&file.python),
+            never,
+        );
+        self.put(
+            "amplifier.sandbox",
+            &mut amplifier.sandbox,
+            some(file.sandbox),
+            |now, new| new.is_some_and(|new| power(new) < power(now.unwrap_or(outer))),
+        );
+        self.put(
+            "amplifier.post_on_failure",
+            &mut amplifier.post_on_failure,
+            file.post_on_failure,
+            never,
+        );
         let mount_timeout = file.mount_timeout.map(Located::converted);
-        self.put("amplifier.mount_timeout", &mut amplifier.mount_timeout, some(mount_timeout), never);
+        self.put(
+            "amplifier.mount_timeout",
+            &mut amplifier.mount_timeout,
+            some(mount_timeout),
+            never,
+        );
         let max_result = file.max_result.map(Located::converted);
-        self.put("amplifier.max_result", &mut amplifier.max_result, some(max_result), never);
+        self.put(
+            "amplifier.max_result",
+            &mut amplifier.max_result,
+            some(max_result),
+            never,
+        );
         let replaced = file.replace_native.as_ref().map(|words| Located {
             value: NativeReplacement::of_words(words.value.values().iter().map(|word| &word.value)),
             at: words.at,
         });
-        self.put("amplifier.replace_native", &mut amplifier.replace_native, replaced, never);
+        self.put(
+            "amplifier.replace_native",
+            &mut amplifier.replace_native,
+            replaced,
+            never,
+        );
         self.grants(amplifier, file);
     }
 
     fn grants(&mut self, amplifier: &mut AmplifierConfig, file: &AmplifierSection) {
         for name in &file.pass {
-            self.grant("amplifier.pass", &mut amplifier.pass, name.clone(), &name.value);
+            self.grant(
+                "amplifier.pass",
+                &mut amplifier.pass,
+                name.clone(),
+                &name.value,
+            );
         }
         for name in &file.fetch_pass {
-            self.grant("amplifier.fetch_pass", &mut amplifier.fetch_pass, name.clone(), &name.value);
+            self.grant(
+                "amplifier.fetch_pass",
+                &mut amplifier.fetch_pass,
+                name.clone(),
+                &name.value,
+            );
         }
         for (key, list, written) in [
-            ("amplifier.readable", &mut amplifier.readable, &file.readable),
-            ("amplifier.writable", &mut amplifier.writable, &file.writable),
+            (
+                "amplifier.readable",
+                &mut amplifier.readable,
+                &file.readable,
+            ),
+            (
+                "amplifier.writable",
+                &mut amplifier.writable,
+                &file.writable,
+            ),
         ] {
             for Located { value, at } in written {
-                let path = Located { value: self.layer.beneath(value), at: *at };
+                let path = Located {
+                    value: self.layer.beneath(value),
+                    at: *at,
+                };
                 self.grant(key, list, path, value.display());
             }
         }
         for (name, value) in &file.environment {
             if self.allowed("amplifier.environment", name, value) {
-                amplifier.environment.insert(name.clone(), value.value.clone());
+                amplifier
+                    .environment
+                    .insert(name.clone(), value.value.clone());
             }
         }
         for (module, standing) in &file.hooks {
@@ -88,7 +145,9 @@ impl Merge<'_> {
         }
         for (module, entry) in &file.wasm {
             if self.allowed("amplifier.wasm", module, entry) {
-                amplifier.wasm.insert(module.clone(), self.wasm(&entry.value));
+                amplifier
+                    .wasm
+                    .insert(module.clone(), self.wasm(&entry.value));
             }
         }
     }
@@ -98,7 +157,11 @@ impl Merge<'_> {
         match self.layer.standing {
             Standing::Trusted => true,
             Standing::Untrusted | Standing::LastGood => {
-                self.ignored(key, written.at, &format!("{key}: {}", shown(&name.to_string())));
+                self.ignored(
+                    key,
+                    written.at,
+                    &format!("{key}: {}", shown(&name.to_string())),
+                );
                 false
             }
         }
@@ -110,7 +173,10 @@ impl Merge<'_> {
             path: folder(&directory.value.path.value),
             access: directory.value.access.into(),
         });
-        let variables = entry.environment.iter().map(|(name, value)| (name.clone(), value.value.clone()));
+        let variables = entry
+            .environment
+            .iter()
+            .map(|(name, value)| (name.clone(), value.value.clone()));
         WasmConfig {
             directories: directories.collect(),
             network: entry.network.is_some_and(|network| network.value),

@@ -11,7 +11,11 @@ impl Merge<'_> {
         authorities: &mut Vec<AuthorityConfig>,
         written: &[Located<AuthorityConfig>],
     ) {
-        for Located { value: authority, at } in written {
+        for Located {
+            value: authority,
+            at,
+        } in written
+        {
             match self.layer.standing {
                 Standing::Trusted => {
                     let whole = self.with_whole_files(authority);
@@ -20,7 +24,11 @@ impl Merge<'_> {
                 }
                 // It would hear of calls, run a program of the project's choosing and vote on calls.
                 Standing::Untrusted | Standing::LastGood => {
-                    self.ignored("authorities", *at, &format!("authorities: {}", authority.name));
+                    self.ignored(
+                        "authorities",
+                        *at,
+                        &format!("authorities: {}", authority.name),
+                    );
                 }
             }
         }
@@ -31,7 +39,12 @@ impl Merge<'_> {
         let mut whole = authority.clone();
         match &mut whole.reach {
             AuthorityReachConfig::Endpoint { .. } => {}
-            AuthorityReachConfig::Program { command, files, writable, .. } => {
+            AuthorityReachConfig::Program {
+                command,
+                files,
+                writable,
+                ..
+            } => {
                 files.extend(self.make_files_whole(command));
                 for path in writable {
                     *path = self.layer.beneath(path);

@@ -23,8 +23,14 @@ impl Merge<'_> {
     /// A word of a command that begins as a relative path is a file beside the configuration.
     fn with_whole_paths(&self, hook: &HookConfig) -> HookConfig {
         let mut whole = hook.clone();
-        whole.files.extend(self.make_files_whole(&mut whole.command));
-        whole.writable = whole.writable.iter().map(|path| self.layer.beneath(path)).collect();
+        whole
+            .files
+            .extend(self.make_files_whole(&mut whole.command));
+        whole.writable = whole
+            .writable
+            .iter()
+            .map(|path| self.layer.beneath(path))
+            .collect();
         whole
     }
 
@@ -33,7 +39,9 @@ impl Merge<'_> {
         let mut files = Vec::new();
         for word in command {
             let above = word.starts_with("../").then(|| PathBuf::from(&*word));
-            let Some(file) = word.strip_prefix("./").map(PathBuf::from).or(above) else { continue };
+            let Some(file) = word.strip_prefix("./").map(PathBuf::from).or(above) else {
+                continue;
+            };
             let file = self.layer.beneath(&file);
             *word = file.to_string_lossy().into_owned();
             files.push(file);

@@ -27,7 +27,11 @@ impl Merge<'_> {
 
     /// Lays the section over what was said so far.
     pub(crate) fn mcp(&mut self, all: &mut McpSaidOfAll) {
-        for Located { value: (name, said), at } in &self.layer.parsed.checked().mcp {
+        for Located {
+            value: (name, said),
+            at,
+        } in &self.layer.parsed.checked().mcp
+        {
             match self.layer.standing {
                 Standing::Trusted => {
                     self.plain_secrets(name, said);
@@ -54,12 +58,18 @@ impl Merge<'_> {
     /// relative path is a file beside the configuration, unless the server begins in a folder of its own.
     fn placed(&self, said: &McpSaid) -> McpSaid {
         // The program begins in another folder than the host did.
-        let base = std::path::absolute(&self.layer.base).unwrap_or_else(|_| self.layer.base.clone());
+        let base =
+            std::path::absolute(&self.layer.base).unwrap_or_else(|_| self.layer.base.clone());
         let mut said = said.clone().beneath(&base);
-        if let Some(McpReach::Program { command, args, cwd, .. }) = &mut said.reach {
+        if let Some(McpReach::Program {
+            command, args, cwd, ..
+        }) = &mut said.reach
+        {
             let args = args.iter_mut().filter(|_| cwd.is_none());
             for word in std::iter::once(command).chain(args) {
-                let Some(text) = word.as_plain().filter(|text| is_relative(text)) else { continue };
+                let Some(text) = word.as_plain().filter(|text| is_relative(text)) else {
+                    continue;
+                };
                 let file = program(text, &base);
                 said.files.push(file.clone().into());
                 *word = McpText::plain(file);
@@ -71,15 +81,21 @@ impl Merge<'_> {
     /// A token in the file is read by whoever reads the file.
     fn plain_secrets(&mut self, name: &str, said: &McpSaid) {
         for (part, values) in [("env", &said.env), ("headers", &said.headers)] {
-            for variable in
-                values.iter().filter(|(name, text)| text.plain_secret(name).is_some()).map(|(name, _)| name)
+            for variable in values
+                .iter()
+                .filter(|(name, text)| text.plain_secret(name).is_some())
+                .map(|(name, _)| name)
             {
                 let key = format!("mcp.servers.{name}.{part}.{variable}");
                 let message = format!(
                     "`{key}` looks like a secret that stands in the file itself; `${{env:NAME}}` or `${{file:PATH}}` \
                      would refer to it"
                 );
-                self.notices.push(Notice { key, place: said.place.clone(), message });
+                self.notices.push(Notice {
+                    key,
+                    place: said.place.clone(),
+                    message,
+                });
             }
         }
     }

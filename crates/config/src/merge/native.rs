@@ -6,9 +6,9 @@ use std::{fmt::Display, path::Path};
 use toolpost_model::{SandboxProfile, ToolPattern};
 
 use crate::{
-    CodeConfig, CodeSection, CommandConfig, CredentialConfig, CredentialSource, HostConfig, Located,
-    NetworkConfig, NetworkSection, ProtectConfig, ProtectSection, RootConfig, RootEntry, SandboxConfig,
-    SandboxSection, Standing, check::sandbox::tool_pattern, snippet::shown,
+    CodeConfig, CodeSection, CommandConfig, CredentialConfig, CredentialSource, HostConfig,
+    Located, NetworkConfig, NetworkSection, ProtectConfig, ProtectSection, RootConfig, RootEntry,
+    SandboxConfig, SandboxSection, Standing, check::sandbox::tool_pattern, snippet::shown,
 };
 
 use super::{Merge, lower};
@@ -20,7 +20,10 @@ impl Merge<'_> {
         self.protect(&mut config.protect, &file.protect);
         self.sandbox(&mut config.sandbox, &file.sandbox);
         self.network(&mut config.network, &file.network, &checked.network.private);
-        self.credentials(&mut config.network.credentials, &checked.network.credentials);
+        self.credentials(
+            &mut config.network.credentials,
+            &checked.network.credentials,
+        );
         self.code(&mut config.code, &file.code);
         self.commands(&mut config.commands, &checked.commands);
     }
@@ -38,23 +41,45 @@ impl Merge<'_> {
         }
         match self.layer.standing {
             Standing::Trusted => granted.push(new.value),
-            Standing::Untrusted | Standing::LastGood => self.ignored(key, new.at, &format!("{key}: {shown}")),
+            Standing::Untrusted | Standing::LastGood => {
+                self.ignored(key, new.at, &format!("{key}: {shown}"));
+            }
         }
     }
 
     fn roots(&mut self, roots: &mut Vec<RootConfig>, written: &[Located<RootEntry>]) {
-        for Located { value: RootEntry { path, access }, at } in written {
-            let root = RootConfig { path: self.layer.beneath(&path.value), access: (*access).into() };
+        for Located {
+            value: RootEntry { path, access },
+            at,
+        } in written
+        {
+            let root = RootConfig {
+                path: self.layer.beneath(&path.value),
+                access: (*access).into(),
+            };
             if self.layer.standing == Standing::Trusted {
                 // Of one folder the last word counts.
                 roots.retain(|earlier| earlier.path != root.path);
             }
-            self.grant("roots", roots, Located { value: root, at: *at }, shown_path(&path.value));
+            self.grant(
+                "roots",
+                roots,
+                Located {
+                    value: root,
+                    at: *at,
+                },
+                shown_path(&path.value),
+            );
         }
     }
 
     fn protect(&mut self, protect: &mut ProtectConfig, file: &ProtectSection) {
-        self.put("protect.defaults", &mut protect.defaults, file.defaults, |_, new| *new);
+        self.put(
+            "protect.defaults",
+            &mut protect.defaults,
+            file.defaults,
+            |_, new| *new,
+        );
         self.put("protect.git", &mut protect.git, file.git, |_, new| *new);
         for path in &file.paths {
             // Anybody may protect more.
@@ -65,32 +90,98 @@ impl Merge<'_> {
     }
 
     fn sandbox(&mut self, sandbox: &mut SandboxConfig, file: &SandboxSection) {
-        self.put("sandbox.profile", &mut sandbox.profile, file.profile, |now, new| power(*new) < power(*now));
-        self.put("sandbox.require", &mut sandbox.require, file.require, |_, new| *new);
+        self.put(
+            "sandbox.profile",
+            &mut sandbox.profile,
+            file.profile,
+            |now, new| power(*new) < power(*now),
+        );
+        self.put(
+            "sandbox.require",
+            &mut sandbox.require,
+            file.require,
+            |_, new| *new,
+        );
         for Located { value, at } in &file.readable {
-            let path = Located { value: self.layer.beneath(value), at: *at };
-            self.grant("sandbox.readable", &mut sandbox.readable, path, shown_path(value));
+            let path = Located {
+                value: self.layer.beneath(value),
+                at: *at,
+            };
+            self.grant(
+                "sandbox.readable",
+                &mut sandbox.readable,
+                path,
+                shown_path(value),
+            );
         }
         for name in &file.environment {
-            self.grant("sandbox.environment", &mut sandbox.environment, name.clone(), &name.value);
+            self.grant(
+                "sandbox.environment",
+                &mut sandbox.environment,
+                name.clone(),
+                &name.value,
+            );
         }
         self.put("sandbox.memory", &mut sandbox.memory, file.memory, lower);
-        self.put("sandbox.processes", &mut sandbox.processes, file.processes, lower);
+        self.put(
+            "sandbox.processes",
+            &mut sandbox.processes,
+            file.processes,
+            lower,
+        );
         self.put("sandbox.tmp", &mut sandbox.tmp, file.tmp, lower);
-        self.put("sandbox.file_size", &mut sandbox.file_size, file.file_size, lower);
-        self.put("sandbox.open_files", &mut sandbox.open_files, file.open_files, lower);
-        self.put("sandbox.lifetime", &mut sandbox.lifetime, file.lifetime, lower);
+        self.put(
+            "sandbox.file_size",
+            &mut sandbox.file_size,
+            file.file_size,
+            lower,
+        );
+        self.put(
+            "sandbox.open_files",
+            &mut sandbox.open_files,
+            file.open_files,
+            lower,
+        );
+        self.put(
+            "sandbox.lifetime",
+            &mut sandbox.lifetime,
+            file.lifetime,
+            lower,
+        );
     }
 
-    fn network(&mut self, network: &mut NetworkConfig, file: &NetworkSection, private: &[Located<String>]) {
+    fn network(
+        &mut self,
+        network: &mut NetworkConfig,
+        file: &NetworkSection,
+        private: &[Located<String>],
+    ) {
         for prefix in private {
-            self.grant("network.private", &mut network.private, prefix.clone(), &prefix.value);
+            self.grant(
+                "network.private",
+                &mut network.private,
+                prefix.clone(),
+                &prefix.value,
+            );
         }
-        self.put("network.max_body", &mut network.max_body, file.max_body, lower);
+        self.put(
+            "network.max_body",
+            &mut network.max_body,
+            file.max_body,
+            lower,
+        );
     }
 
-    fn credentials(&mut self, known: &mut Vec<CredentialConfig>, written: &[Located<CredentialConfig>]) {
-        for Located { value: credential, at } in written {
+    fn credentials(
+        &mut self,
+        known: &mut Vec<CredentialConfig>,
+        written: &[Located<CredentialConfig>],
+    ) {
+        for Located {
+            value: credential,
+            at,
+        } in written
+        {
             if self.layer.standing != Standing::Trusted {
                 let what = format!("network.credentials: {}", credential.name);
                 self.ignored("network.credentials", *at, &what);
@@ -107,7 +198,11 @@ impl Merge<'_> {
 
     fn code(&mut self, code: &mut CodeConfig, file: &CodeSection) {
         let tools = file.tools.as_ref().map(|tools| Located {
-            value: tools.value.iter().filter_map(|pattern| tool_pattern(&pattern.value)).collect::<Vec<_>>(),
+            value: tools
+                .value
+                .iter()
+                .filter_map(|pattern| tool_pattern(&pattern.value))
+                .collect::<Vec<_>>(),
             at: tools.at,
         });
         self.put("code.tools", &mut code.tools, tools, |now, new| {
@@ -115,7 +210,9 @@ impl Merge<'_> {
         });
         self.put("code.memory", &mut code.memory, file.memory, lower);
         self.put("code.calls", &mut code.calls, file.calls, lower);
-        self.put("code.python3", &mut code.python3, file.python3, |_, new| !new);
+        self.put("code.python3", &mut code.python3, file.python3, |_, new| {
+            !new
+        });
     }
 
     fn commands(&mut self, commands: &mut Vec<CommandConfig>, written: &[Located<CommandConfig>]) {
@@ -126,7 +223,11 @@ impl Merge<'_> {
                     commands.push(command.clone());
                 }
                 Standing::Untrusted | Standing::LastGood => {
-                    self.ignored("commands", *at, &format!("commands: {}", shown(&command.name)));
+                    self.ignored(
+                        "commands",
+                        *at,
+                        &format!("commands: {}", shown(&command.name)),
+                    );
                 }
             }
         }
@@ -148,7 +249,11 @@ pub(crate) fn power(profile: SandboxProfile) -> u8 {
 fn covers(wide: &ToolPattern, narrow: &ToolPattern) -> bool {
     let is_alike = wide.is_qualified() == narrow.is_qualified();
     let (all, narrow) = (wide == &ToolPattern::every_id(), narrow.as_str());
-    let fits = match wide.as_str().strip_suffix('*').filter(|stem| !stem.contains('*')) {
+    let fits = match wide
+        .as_str()
+        .strip_suffix('*')
+        .filter(|stem| !stem.contains('*'))
+    {
         Some(stem) => narrow.starts_with(stem),
         None => wide.as_str() == narrow || (!narrow.contains('*') && wide.matches_name(narrow)),
     };

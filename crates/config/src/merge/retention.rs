@@ -9,7 +9,12 @@ use super::{Merge, never, some};
 
 impl Merge<'_> {
     pub(super) fn retention(&mut self, retention: &mut RetentionConfig, file: &RetentionSection) {
-        self.put("retention.artifacts", &mut retention.artifacts, file.artifacts, never);
+        self.put(
+            "retention.artifacts",
+            &mut retention.artifacts,
+            file.artifacts,
+            never,
+        );
         let (journal, written) = (&mut retention.journal, &file.journal);
         let age = some(written.age.map(Located::converted::<Duration>));
         self.put("retention.journal.age", &mut journal.age, age, never);

@@ -4,8 +4,8 @@
 use toolpost_model::{ArgumentMeaning, RuleOrigin, SandboxProfile};
 
 use crate::{
-    HostConfig, Limits, Located, Position, SourceConfig, SourceEntry, SourceTrust, Standing, ToolEntry,
-    ToolSettings,
+    HostConfig, Limits, Located, Position, SourceConfig, SourceEntry, SourceTrust, Standing,
+    ToolEntry, ToolSettings,
 };
 
 use super::{Merge, never, some};
@@ -41,9 +41,19 @@ impl Merge<'_> {
     }
 
     /// What has a stricter direction.
-    fn comparable(&mut self, name: &str, tool: &mut ToolSettings, before: &Before, file: &ToolEntry) {
+    fn comparable(
+        &mut self,
+        name: &str,
+        tool: &mut ToolSettings,
+        before: &Before,
+        file: &ToolEntry,
+    ) {
         let key = |setting: &str| format!("tools.{name}.{setting}");
-        let Before { set, limits, profile } = before;
+        let Before {
+            set,
+            limits,
+            profile,
+        } = before;
         self.bind(
             &key("enabled"),
             &mut tool.enabled,
@@ -58,13 +68,31 @@ impl Merge<'_> {
             file.hidden,
             |_, new| *new,
         );
-        self.bind(&key("deferred"), &mut tool.deferred, set.deferred.as_ref(), file.deferred, |_, new| *new);
+        self.bind(
+            &key("deferred"),
+            &mut tool.deferred,
+            set.deferred.as_ref(),
+            file.deferred,
+            |_, new| *new,
+        );
         let timeout = file.timeout.map(Located::converted);
         let shorter = |now: Option<&_>, new: &_| *new < *now.unwrap_or(&limits.deadline);
-        self.bind(&key("timeout"), &mut tool.timeout, set.timeout.as_ref(), timeout, shorter);
+        self.bind(
+            &key("timeout"),
+            &mut tool.timeout,
+            set.timeout.as_ref(),
+            timeout,
+            shorter,
+        );
         let ceiling = file.ceiling.map(Located::converted);
         let shorter = |now: Option<&_>, new: &_| *new < *now.unwrap_or(&limits.deadline_ceiling);
-        self.bind(&key("ceiling"), &mut tool.ceiling, set.ceiling.as_ref(), ceiling, shorter);
+        self.bind(
+            &key("ceiling"),
+            &mut tool.ceiling,
+            set.ceiling.as_ref(),
+            ceiling,
+            shorter,
+        );
         self.bind(
             &key("idempotent"),
             &mut tool.idempotent,
@@ -84,7 +112,13 @@ impl Merge<'_> {
             let now = *now.unwrap_or(profile);
             now != *new && now.stricter(*new) == *new
         };
-        self.bind(&key("sandbox"), &mut tool.sandbox, set.sandbox.as_ref(), file.sandbox, tighter);
+        self.bind(
+            &key("sandbox"),
+            &mut tool.sandbox,
+            set.sandbox.as_ref(),
+            file.sandbox,
+            tighter,
+        );
         self.counted(name, tool, before, file);
     }
 
@@ -94,7 +128,13 @@ impl Merge<'_> {
         let Before { set, limits, .. } = before;
         // How often the tool itself wants to be tried again is not known here.
         let fewer = |now: Option<&u32>, new: &u32| *new < now.copied().unwrap_or(1);
-        self.bind(&key("retries"), &mut tool.retries, set.retries.as_ref(), file.retries, fewer);
+        self.bind(
+            &key("retries"),
+            &mut tool.retries,
+            set.retries.as_ref(),
+            file.retries,
+            fewer,
+        );
         let fewer = |now: Option<&_>, new: &_| *new < *now.unwrap_or(&limits.concurrency);
         self.bind(
             &key("concurrency"),
@@ -131,29 +171,68 @@ impl Merge<'_> {
     }
 
     /// What only a trusted file may say.
-    fn others(&mut self, name: &str, tool: &mut ToolSettings, now: &ToolSettings, file: &ToolEntry) {
+    fn others(
+        &mut self,
+        name: &str,
+        tool: &mut ToolSettings,
+        now: &ToolSettings,
+        file: &ToolEntry,
+    ) {
         let key = |setting: &str| format!("tools.{name}.{setting}");
         let nobody = |_: Option<&_>, _: &_| false;
-        self.bind(&key("name"), &mut tool.name, now.name.as_ref(), file.name.clone(), nobody);
+        self.bind(
+            &key("name"),
+            &mut tool.name,
+            now.name.as_ref(),
+            file.name.clone(),
+            nobody,
+        );
         // Even a class of more power is no restriction: a rule may allow exactly that class.
         let nobody = |_: Option<&_>, _: &_| false;
-        self.bind(&key("class"), &mut tool.class, now.class.as_ref(), file.class, nobody);
+        self.bind(
+            &key("class"),
+            &mut tool.class,
+            now.class.as_ref(),
+            file.class,
+            nobody,
+        );
         let nobody = |_: Option<&_>, _: &_| false;
-        self.bind(&key("interrupt"), &mut tool.interrupt, now.interrupt.as_ref(), file.interrupt, nobody);
+        self.bind(
+            &key("interrupt"),
+            &mut tool.interrupt,
+            now.interrupt.as_ref(),
+            file.interrupt,
+            nobody,
+        );
         // To show more is no restriction, and to keep less would hide what a tool did.
         let nobody = |_: Option<&_>, _: &_| false;
         let keep = file.keep.map(Located::converted);
-        self.bind(&key("keep"), &mut tool.keep, now.keep.as_ref(), keep, nobody);
+        self.bind(
+            &key("keep"),
+            &mut tool.keep,
+            now.keep.as_ref(),
+            keep,
+            nobody,
+        );
         // It would take the place of what the tool itself asks for, which may be more.
         let nobody = |_: Option<&_>, _: &_| false;
-        self.bind(&key("requires"), &mut tool.requires, now.requires.as_ref(), file.requires.clone(), nobody);
+        self.bind(
+            &key("requires"),
+            &mut tool.requires,
+            now.requires.as_ref(),
+            file.requires.clone(),
+            nobody,
+        );
         for Located { value: pointer, at } in &file.sensitive {
             // An agent could hide what it does from the record.
             if self.may_grant(&key("sensitive"), *at) && !tool.sensitive.contains(pointer) {
                 tool.sensitive.push(pointer.clone());
             }
         }
-        if let Some(Located { value: defaults, at }) = &file.defaults
+        if let Some(Located {
+            value: defaults,
+            at,
+        }) = &file.defaults
             && self.may_grant(&key("defaults"), *at)
         {
             tool.defaults.extend(defaults.clone());
@@ -161,7 +240,10 @@ impl Merge<'_> {
         for (pointer, Located { value: kinds, at }) in &file.arguments {
             if self.may_grant(&key("arguments"), *at) {
                 tool.arguments.retain(|meaning| meaning.pointer != *pointer);
-                let meaning = |&kind| ArgumentMeaning { pointer: pointer.clone(), kind };
+                let meaning = |&kind| ArgumentMeaning {
+                    pointer: pointer.clone(),
+                    kind,
+                };
                 tool.arguments.extend(kinds.0.iter().map(meaning));
             }
         }
@@ -185,7 +267,9 @@ impl Merge<'_> {
         written: Option<Located<T>>,
         restricts: impl FnOnce(Option<&T>, &T) -> bool,
     ) {
-        let Some(Located { value, at }) = written else { return };
+        let Some(Located { value, at }) = written else {
+            return;
+        };
         if self.layer.standing == Standing::Trusted || restricts(now, &value) {
             *target = Some(value);
         } else if now != Some(&value) {
@@ -212,8 +296,23 @@ impl Merge<'_> {
         };
         self.put(&key("trust"), &mut source.trust, some(file.trust), less);
         let fewer = |now: &Option<usize>, new: &Option<usize>| *new < Some(now.unwrap_or(most));
-        self.put(&key("concurrency"), &mut source.concurrency, some(file.concurrency), fewer);
-        self.put(&key("profile"), &mut source.profile, some(file.profile.clone()), never);
-        self.put(&key("hidden"), &mut source.hidden, some(file.hidden), |_, new| *new == Some(true));
+        self.put(
+            &key("concurrency"),
+            &mut source.concurrency,
+            some(file.concurrency),
+            fewer,
+        );
+        self.put(
+            &key("profile"),
+            &mut source.profile,
+            some(file.profile.clone()),
+            never,
+        );
+        self.put(
+            &key("hidden"),
+            &mut source.hidden,
+            some(file.hidden),
+            |_, new| *new == Some(true),
+        );
     }
 }

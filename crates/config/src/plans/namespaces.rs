@@ -51,7 +51,13 @@ impl BundleScope {
         repository: Option<PathBuf>,
     ) -> Self {
         let own = Namespace::of(header, path, &origin, repository.as_deref());
-        Self { file: real, origin, repository, own, root: RootNamespace::NotRead }
+        Self {
+            file: real,
+            origin,
+            repository,
+            own,
+            root: RootNamespace::NotRead,
+        }
     }
 
     fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
@@ -64,19 +70,33 @@ impl BundleScope {
 }
 
 impl Namespace {
-    fn of(header: &BundleHeader, path: &Path, origin: &Origin, repository: Option<&Path>) -> Option<Self> {
+    fn of(
+        header: &BundleHeader,
+        path: &Path,
+        origin: &Origin,
+        repository: Option<&Path>,
+    ) -> Option<Self> {
         let name = header.name.clone()?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let chosen = header.namespace_root.as_ref().map(|root| folder.join(root));
         let bound = |folder: &Path| repository.unwrap_or(folder).to_owned();
-        let inside = chosen.filter(|chosen| repository.is_none_or(|root| file::is_inside(chosen, root)));
+        let inside =
+            chosen.filter(|chosen| repository.is_none_or(|root| file::is_inside(chosen, root)));
         let folder = inside.unwrap_or_else(|| folder.to_owned());
         // What the operator's own plan names lies on this machine like everything else there.
         let origin = match origin {
             Origin::Operator => Origin::Local,
             Origin::Local | Origin::Fetched(_) => origin.clone(),
         };
-        Some(Self { name, bound: bound(&folder), folder, origin })
+        Some(Self {
+            name,
+            bound: bound(&folder),
+            folder,
+            origin,
+        })
     }
 
     /// The file of a path, with the endings that bundles leave out. `Err`: it lies outside.
@@ -100,7 +120,11 @@ impl Namespace {
 }
 
 fn outside(path: &Path, folder: &Path) -> String {
-    format!("`{}` is not a file inside of `{}`, after links are followed", path.display(), folder.display())
+    format!(
+        "`{}` is not a file inside of `{}`, after links are followed",
+        path.display(),
+        folder.display()
+    )
 }
 
 /// The names that includes can use at a point of the reading.
@@ -156,29 +180,43 @@ impl Namespaces {
             RootNamespace::Read(_) => return None,
             RootNamespace::NotRead => scope.root = RootNamespace::Read(None),
         }
-        let repository = scope.repository.clone().or_else(|| file::repository_of(&scope.file))?;
+        let repository = scope
+            .repository
+            .clone()
+            .or_else(|| file::repository_of(&scope.file))?;
         let repository = file::real_path(&repository);
         let above = scope.file.parent()?.ancestors().skip(1);
         let inside = above.take_while(|folder| folder.starts_with(&repository));
-        inside.map(Path::to_owned).find_map(|folder| file::first_of(ROOTS.map(|name| folder.join(name))))
+        inside
+            .map(Path::to_owned)
+            .find_map(|folder| file::first_of(ROOTS.map(|name| folder.join(name))))
     }
 
     /// Takes the name of the bundle at that root.
     pub(super) fn name_root(&mut self, header: &BundleHeader, path: &Path) {
-        let Some(scope) = self.within.last_mut() else { return };
+        let Some(scope) = self.within.last_mut() else {
+            return;
+        };
         let root = Namespace::of(header, path, &scope.origin, scope.repository.as_deref());
         scope.root = RootNamespace::Read(root);
     }
 
     /// The file of a bundle by the bundle's name. `Err`: why there is none.
     pub(super) fn find(&self, namespace: &str, path: &str) -> Result<(PathBuf, Origin), String> {
-        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        let is_plain =
+            |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         let written = Path::new(path);
         if path.trim().is_empty() || !written.components().all(is_plain) {
-            return Err(format!("`{}` is no path inside of a bundle", path.escape_debug()));
+            return Err(format!(
+                "`{}` is no path inside of a bundle",
+                path.escape_debug()
+            ));
         }
         let nearest = self.within.iter().rev().flat_map(BundleScope::namespaces);
-        let mut named = nearest.chain(&self.known).filter(|known| known.name == namespace).peekable();
+        let mut named = nearest
+            .chain(&self.known)
+            .filter(|known| known.name == namespace)
+            .peekable();
         if named.peek().is_none() {
             return Err(format!(
                 "no bundle of this plan is named `{}`, and only the agent's own registry knows it; write its address",
@@ -190,6 +228,9 @@ impl Namespaces {
                 return Ok((file, known.origin.clone()));
             }
         }
-        Err(format!("the bundle `{namespace}` has no file `{}`", path.escape_debug()))
+        Err(format!(
+            "the bundle `{namespace}` has no file `{}`",
+            path.escape_debug()
+        ))
     }
 }

@@ -20,7 +20,8 @@ pub(super) fn complaint(error: &Error, text: &str) -> Complaint {
     let at = error.location().map(Position::from).unwrap_or_default();
     let Words { message, hint } = match cause(error) {
         Error::Unexpected { .. } if is_whole_document(text, at) => {
-            Words::of("the file must hold keys and values").hint("begin with a line such as `mode: plan`")
+            Words::of("the file must hold keys and values")
+                .hint("begin with a line such as `mode: plan`")
         }
         Error::Unexpected { .. } if is_in_tokens(text, at) => {
             let hint = format!("write `name` and `sha256`; `{HASH_COMMAND}` makes the hash");
@@ -60,14 +61,19 @@ fn cause(error: &Error) -> &Error {
 
 /// Whether nothing but blank lines and comments stands before the place.
 fn is_whole_document(text: &str, at: Position) -> bool {
-    let before = usize::try_from(at.line).unwrap_or(usize::MAX).saturating_sub(1);
-    let is_empty = |line: &str| matches!(line.trim(), "" | "---") || line.trim_start().starts_with('#');
+    let before = usize::try_from(at.line)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(1);
+    let is_empty =
+        |line: &str| matches!(line.trim(), "" | "---") || line.trim_start().starts_with('#');
     at.column <= 1 && text.lines().take(before).all(is_empty)
 }
 
 /// Whether the place is in `tokens`, where a plain text is most likely a token.
 fn is_in_tokens(text: &str, at: Position) -> bool {
-    let index = usize::try_from(at.line).unwrap_or(usize::MAX).saturating_sub(1);
+    let index = usize::try_from(at.line)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(1);
     section_of(text, index).is_some_and(|line| line.starts_with("tokens:"))
 }
 
@@ -79,44 +85,81 @@ struct Words {
 
 impl Words {
     fn of(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self {
+            message: message.into(),
+            hint: None,
+        }
     }
 
     fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
     }
 }
 
 fn words(error: &Error) -> Words {
     match error {
-        Error::SerdeUnknownField { field, expected, .. } => unknown_key(field, expected),
-        Error::SerdeUnknownVariant { variant, expected, .. } => {
+        Error::SerdeUnknownField {
+            field, expected, ..
+        } => unknown_key(field, expected),
+        Error::SerdeUnknownVariant {
+            variant, expected, ..
+        } => {
             let message = format!("`{}` is not one of {}", shown(variant), expected.join(", "));
             let near = nearest(variant, expected.iter().copied());
-            Words { message, hint: near.map(|near| format!("did you mean `{near}`?")) }
+            Words {
+                message,
+                hint: near.map(|near| format!("did you mean `{near}`?")),
+            }
         }
-        Error::SerdeMissingField { field, .. } => Words::of(format!("the key `{field}` is missing")),
-        Error::SerdeInvalidType { unexpected, expected, .. }
-        | Error::SerdeInvalidValue { unexpected, expected, .. } => {
-            let expected = if expected == "a JSON number" { "a number" } else { expected };
-            Words::of(format!("expected {expected}, found {}", kind_of(unexpected)))
+        Error::SerdeMissingField { field, .. } => {
+            Words::of(format!("the key `{field}` is missing"))
+        }
+        Error::SerdeInvalidType {
+            unexpected,
+            expected,
+            ..
+        }
+        | Error::SerdeInvalidValue {
+            unexpected,
+            expected,
+            ..
+        } => {
+            let expected = if expected == "a JSON number" {
+                "a number"
+            } else {
+                expected
+            };
+            Words::of(format!(
+                "expected {expected}, found {}",
+                kind_of(unexpected)
+            ))
         }
         Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_deref().map(|key| format!("the key `{}`", shown(key)));
+            let key = key
+                .as_deref()
+                .map(|key| format!("the key `{}`", shown(key)));
             let message = format!("{} is given twice", key.as_deref().unwrap_or("a key"));
             Words::of(message).hint("keep one of the two")
         }
-        Error::Unexpected { expected, .. } => Words::of(format!("expected {}", kind_in_words(expected))),
+        Error::Unexpected { expected, .. } => {
+            Words::of(format!("expected {}", kind_in_words(expected)))
+        }
         Error::InvalidScalar { ty, .. } => Words::of(format!("expected {}", kind_in_words(ty))),
         Error::InvalidBooleanStrict { .. } => Words::of("expected true or false"),
-        Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => Words::of("expected a single word"),
-        Error::NullIntoString { .. } => Words::of("expected a text, found nothing"),
-        Error::UnknownAnchor { .. } => {
-            Words::of("the `*` here refers to nothing").hint("put a text that begins with `*` in quotes")
+        Error::ExternallyTaggedEnumExpectedScalarOrMapping { .. } => {
+            Words::of("expected a single word")
         }
+        Error::NullIntoString { .. } => Words::of("expected a text, found nothing"),
+        Error::UnknownAnchor { .. } => Words::of("the `*` here refers to nothing")
+            .hint("put a text that begins with `*` in quotes"),
         // Without the tag itself: it may be the beginning of a token.
-        Error::UnsupportedTag { .. } => Words::of("the `!` here makes a tag, and there is none of that name")
-            .hint("put a text that begins with `!` in quotes"),
+        Error::UnsupportedTag { .. } => {
+            Words::of("the `!` here makes a tag, and there is none of that name")
+                .hint("put a text that begins with `!` in quotes")
+        }
         Error::MultipleDocuments { .. } => {
             Words::of("the file holds more than one YAML document").hint("remove the `---` line")
         }
@@ -125,7 +168,11 @@ fn words(error: &Error) -> Words {
         }
         Error::Budget { breach, .. } => Words::of(too_much(breach)),
         other => Words::of(
-            UserMessageFormatter.format_message(other).chars().flat_map(printable).collect::<String>(),
+            UserMessageFormatter
+                .format_message(other)
+                .chars()
+                .flat_map(printable)
+                .collect::<String>(),
         ),
     }
 }
@@ -134,13 +181,18 @@ fn unknown_key(key: &str, known: &[&str]) -> Words {
     let in_token = known.contains(&"sha256");
     if in_token && PLAIN_TOKEN_KEYS.contains(&key) {
         let hint = format!("give the hash as `sha256`; `{HASH_COMMAND}` makes it");
-        return Words::of(format!("`{key}` is refused: a token itself never stands in the file")).hint(hint);
+        return Words::of(format!(
+            "`{key}` is refused: a token itself never stands in the file"
+        ))
+        .hint(hint);
     }
     let in_credential = known.contains(&"urls");
     if in_credential && PLAIN_TOKEN_KEYS.contains(&key) {
         let hint = "write it into a file that only you can read, and name that under `file`";
-        return Words::of(format!("`{key}` is refused: a credential itself never stands in the file"))
-            .hint(hint);
+        return Words::of(format!(
+            "`{key}` is refused: a credential itself never stands in the file"
+        ))
+        .hint(hint);
     }
     let message = format!("unknown key `{}`", shown(key));
     // `- ask class: write` is a table to YAML, because of the space.
@@ -150,14 +202,22 @@ fn unknown_key(key: &str, known: &[&str]) -> Words {
             .hint("write effect and tool in one line: `rule: \"ask shell(git push *)\"`");
     }
     if in_rule && key.contains(' ') {
-        return Words::of(message).hint("a rule of one line has no space after its colon: `ask class:write`");
+        return Words::of(message)
+            .hint("a rule of one line has no space after its colon: `ask class:write`");
     }
-    Words { message, hint: suggestion(key, known, "the keys here are") }
+    Words {
+        message,
+        hint: suggestion(key, known, "the keys here are"),
+    }
 }
 
 /// What was found, without its content: the line is shown anyway, and in `tokens` it must not be.
 fn kind_of(unexpected: &str) -> &str {
-    let kind = unexpected.split(['`', '"']).next().unwrap_or_default().trim();
+    let kind = unexpected
+        .split(['`', '"'])
+        .next()
+        .unwrap_or_default()
+        .trim();
     match kind {
         "" => "something else",
         "map" => "a table",
@@ -185,7 +245,9 @@ fn kind_in_words(kind: &'static str) -> &'static str {
 fn too_much(breach: &BudgetBreach) -> String {
     let what = match breach {
         BudgetBreach::Depth { .. } => "is nested too deeply",
-        BudgetBreach::Aliases { .. } | BudgetBreach::AliasAnchorRatio { .. } => "uses too many aliases",
+        BudgetBreach::Aliases { .. } | BudgetBreach::AliasAnchorRatio { .. } => {
+            "uses too many aliases"
+        }
         BudgetBreach::Anchors { .. }
         | BudgetBreach::RecordedAnchorEvents { .. }
         | BudgetBreach::RecordedAnchorBytes { .. } => "anchors too much",

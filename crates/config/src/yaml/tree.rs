@@ -52,17 +52,19 @@ impl Value {
         match self {
             Self::Null => Json::Null,
             Self::Flag(flag) => Json::Bool(flag),
-            Self::Whole(number) => {
-                Number::from_i128(number).map_or_else(|| Json::String(number.to_string()), Json::Number)
-            }
-            Self::Fraction(number) => {
-                Number::from_f64(number).map_or_else(|| Json::String(number.to_string()), Json::Number)
-            }
+            Self::Whole(number) => Number::from_i128(number)
+                .map_or_else(|| Json::String(number.to_string()), Json::Number),
+            Self::Fraction(number) => Number::from_f64(number)
+                .map_or_else(|| Json::String(number.to_string()), Json::Number),
             Self::Text(text) => Json::String(text),
-            Self::List(items) => items.into_iter().map(|item| item.value.into_json()).collect(),
-            Self::Table(entries) => {
-                entries.into_iter().map(|entry| (entry.key.value, entry.value.value.into_json())).collect()
-            }
+            Self::List(items) => items
+                .into_iter()
+                .map(|item| item.value.into_json())
+                .collect(),
+            Self::Table(entries) => entries
+                .into_iter()
+                .map(|entry| (entry.key.value, entry.value.value.into_json()))
+                .collect(),
         }
     }
 }

@@ -13,7 +13,8 @@ fn parsed(text: &str) -> A2eHostFile {
 
 /// The settings of the file as a trusted layer of its own.
 fn config(file: &A2eHostFile) -> HostConfig {
-    let layer = Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Cli).relative_to("/etc");
+    let layer =
+        Layer::new(file.parsed.clone(), Standing::Trusted, RuleOrigin::Cli).relative_to("/etc");
     let (config, notices) = HostConfig::resolve(&[layer]).unwrap();
     assert!(notices.is_empty(), "{notices:?}");
     config
@@ -25,8 +26,10 @@ fn notices(file: &A2eHostFile) -> Vec<String> {
 
 /// A file that is good, and what is said about it.
 fn check_notices(text: &str, expected: &[&str]) {
-    let found: Vec<String> =
-        notices(&parsed(text)).iter().map(|notice| notice.replace("host.yaml:", "")).collect();
+    let found: Vec<String> = notices(&parsed(text))
+        .iter()
+        .map(|notice| notice.replace("host.yaml:", ""))
+        .collect();
     assert_eq!(found, expected, "{text}");
 }
 
@@ -34,7 +37,11 @@ fn check_notices(text: &str, expected: &[&str]) {
 fn check_error(text: &str, place: &str, message: &str, hint: Option<&str>) {
     let errors = A2eHostFile::parse(text, "t").unwrap_err();
     let error = errors.iter().next().unwrap();
-    let found = (format!("{}:{}", error.line, error.column), error.message.as_str(), error.hint.as_deref());
+    let found = (
+        format!("{}:{}", error.line, error.column),
+        error.message.as_str(),
+        error.hint.as_deref(),
+    );
     assert_eq!(found, (place.to_owned(), message, hint), "{text}");
 }
 
@@ -85,8 +92,11 @@ fn a_whole_file_is_translated() {
     let config = config(&file);
     assert_eq!(config.a2e.host_id.as_deref(), Some("bench-7"));
     assert_eq!(config.http.listen, "0.0.0.0:9100".parse().unwrap());
-    let audit =
-        AuditConfig { path: Some("/etc/logs/audit.jsonl".into()), max_bytes: 1_048_576, backup_count: 3 };
+    let audit = AuditConfig {
+        path: Some("/etc/logs/audit.jsonl".into()),
+        max_bytes: 1_048_576,
+        backup_count: 3,
+    };
     assert_eq!(config.a2e.audit, audit);
     assert_eq!(config.limits.session_concurrency, 4);
     assert_eq!(file.face, A2eFace::Http);
@@ -100,10 +110,17 @@ fn a_whole_file_is_translated() {
     };
     assert_eq!(file.plugins[0], native);
     assert_eq!(file.plugins[1].capability, "memory");
-    let entry = NativeToolsChoice::Entry { name: "files".to_owned(), priority: 10, exclusive: true };
+    let entry = NativeToolsChoice::Entry {
+        name: "files".to_owned(),
+        priority: 10,
+        exclusive: true,
+    };
     assert_eq!(file.native_tools, entry);
     assert_eq!(
-        (file.parsed.name(), file.parsed.file().a2e.host_id.as_ref().unwrap().at.line),
+        (
+            file.parsed.name(),
+            file.parsed.file().a2e.host_id.as_ref().unwrap().at.line
+        ),
         ("host.yaml", 1)
     );
     assert_snapshot!(notices(&file).join("\n"), @"
@@ -124,7 +141,11 @@ fn the_least_files_leave_the_defaults() {
     ] {
         let file = parsed(text);
         assert_eq!(config(&file), HostConfig::default(), "{text}");
-        assert_eq!((file.face, file.plugins.len(), file.token.is_none()), (A2eFace::Http, 0, true), "{text}");
+        assert_eq!(
+            (file.face, file.plugins.len(), file.token.is_none()),
+            (A2eFace::Http, 0, true),
+            "{text}"
+        );
         assert!(file.notices.is_empty(), "{text}: {:?}", file.notices);
     }
 }
@@ -134,7 +155,11 @@ fn where_to_listen() {
     let check = |server: &str, expected: &str| {
         let file = parsed(&format!("server: {{ {server} }}"));
         assert_eq!(config(&file).http.listen.to_string(), expected, "{server}");
-        let said = file.notices.iter().filter(|notice| notice.key == "server.host").count();
+        let said = file
+            .notices
+            .iter()
+            .filter(|notice| notice.key == "server.host")
+            .count();
         assert_eq!(said, usize::from(!server.contains("host")), "{server}");
     };
     check("host: 0.0.0.0, port: 80", "0.0.0.0:80");
@@ -147,39 +172,78 @@ fn where_to_listen() {
     check("host: LocalHost, port: 1", "127.0.0.1:1");
     check("host: '::1', port: 1", "[::1]:1");
     check("host: '[::]', port: 1", "[::]:1");
-    let hint = Some("write an address such as `127.0.0.1`, `localhost`, or `0.0.0.0` for every address");
-    for host in ["tools.example.org", "", "127.0.0.1:80", "http://localhost", "*", "1.2.3"] {
+    let hint =
+        Some("write an address such as `127.0.0.1`, `localhost`, or `0.0.0.0` for every address");
+    for host in [
+        "tools.example.org",
+        "",
+        "127.0.0.1:80",
+        "http://localhost",
+        "*",
+        "1.2.3",
+    ] {
         let message = format!("`server.host` is `{host}`, which is not an address");
-        check_error(&format!("server: {{ host: '{host}' }}"), "1:17", &message, hint);
+        check_error(
+            &format!("server: {{ host: '{host}' }}"),
+            "1:17",
+            &message,
+            hint,
+        );
     }
-    check_error("server: { port: 65536 }", "1:17", "`server.port` is 65536, which is too large", None);
-    check_error("server: { port: -1 }", "1:17", "`server.port` is -1, which is too small", None);
+    check_error(
+        "server: { port: 65536 }",
+        "1:17",
+        "`server.port` is 65536, which is too large",
+        None,
+    );
+    check_error(
+        "server: { port: -1 }",
+        "1:17",
+        "`server.port` is -1, which is too small",
+        None,
+    );
 }
 
 #[test]
 fn tokens() {
     let check = |text: &str, expected: Option<&str>, said: &[&str]| {
         let file = parsed(text);
-        assert_eq!(file.token.as_ref().map(|token| token.reveal()), expected, "{text}");
+        assert_eq!(
+            file.token.as_ref().map(|token| token.reveal()),
+            expected,
+            "{text}"
+        );
         assert!(!format!("{file:?}").contains("hunter2"), "{file:?}");
         assert_eq!(notices(&file), said, "{text}");
         assert!(file.parsed.file().tokens.is_empty());
     };
     check("auth_token: hunter2", Some("hunter2"), &[]);
-    let misplaced =
-        "host.yaml:1: `server.auth_token` is taken for `auth_token`, which belongs at the top level";
-    check("server: { host: localhost, auth_token: hunter2 }", Some("hunter2"), &[misplaced]);
+    let misplaced = "host.yaml:1: `server.auth_token` is taken for `auth_token`, which belongs at the top level";
+    check(
+        "server: { host: localhost, auth_token: hunter2 }",
+        Some("hunter2"),
+        &[misplaced],
+    );
     check(
         "auth_token: hunter2\nserver: { host: localhost, auth_token: other }",
         Some("hunter2"),
         &["host.yaml:2: `server.auth_token` is ignored: the `auth_token` at the top level counts"],
     );
-    check("auth_token: ''", None, &["host.yaml:1: `auth_token` is empty and counts as none"]);
+    check(
+        "auth_token: ''",
+        None,
+        &["host.yaml:1: `auth_token` is empty and counts as none"],
+    );
     let hint = Some("fill it in before the host reads the file");
     let message = "`auth_token` is a placeholder, and nothing is filled in here";
     check_error("auth_token: ${A2E_TOKEN}", "1:13", message, hint);
     let number = "expected a text under `auth_token`, found a number";
-    check_error("auth_token: 12345", "1:13", number, Some("put it in quotes"));
+    check_error(
+        "auth_token: 12345",
+        "1:13",
+        number,
+        Some("put it in quotes"),
+    );
 }
 
 #[test]
@@ -211,7 +275,10 @@ fn no_error_shows_a_token() {
         "auth_token: |hunter2\n",
     ] {
         let error = A2eHostFile::parse(text, "t.yaml").unwrap_err();
-        assert!(!format!("{error} {error:?}").contains("hunter2"), "{text}\n{error}");
+        assert!(
+            !format!("{error} {error:?}").contains("hunter2"),
+            "{text}\n{error}"
+        );
     }
 }
 
@@ -220,23 +287,46 @@ fn transports() {
     let check = |transport: &str, face: A2eFace, said: &[&str]| {
         let file = parsed(&format!("transport: {{ {transport} }}"));
         assert_eq!(file.face, face, "{transport}");
-        let keys: Vec<&str> = file.notices.iter().map(|notice| notice.key.as_str()).collect();
+        let keys: Vec<&str> = file
+            .notices
+            .iter()
+            .map(|notice| notice.key.as_str())
+            .collect();
         assert_eq!(keys, said, "{transport}");
     };
     check("type: http", A2eFace::Http, &[]);
     check("type: stdio", A2eFace::Stdio, &[]);
     check("config: {}", A2eFace::Http, &[]);
-    check("type: subprocess, config: { command: x -y, env: { A: b }, cwd: /x }", A2eFace::Stdio, &[]);
-    check("type: direct, config: {}", A2eFace::Http, &["transport.type"]);
+    check(
+        "type: subprocess, config: { command: x -y, env: { A: b }, cwd: /x }",
+        A2eFace::Stdio,
+        &[],
+    );
+    check(
+        "type: direct, config: {}",
+        A2eFace::Http,
+        &["transport.type"],
+    );
     check(
         "type: http, config: { retries: 3 }, kind: x",
         A2eFace::Http,
         &["transport.config.retries", "transport.kind"],
     );
-    let message = |word: &str| format!("`transport.type` is `{word}`, which is no transport of A2E");
-    check_error("transport: { type: htpp }", "1:20", &message("htpp"), Some("did you mean `http`?"));
+    let message =
+        |word: &str| format!("`transport.type` is `{word}`, which is no transport of A2E");
+    check_error(
+        "transport: { type: htpp }",
+        "1:20",
+        &message("htpp"),
+        Some("did you mean `http`?"),
+    );
     let list = Some("the transports are: http, subprocess, stdio, direct");
-    check_error("transport: { type: carrier-pigeon }", "1:20", &message("carrier-pigeon"), list);
+    check_error(
+        "transport: { type: carrier-pigeon }",
+        "1:20",
+        &message("carrier-pigeon"),
+        list,
+    );
     let kind = "expected a table of keys and values under `transport`, found a text";
     check_error("transport: http", "1:12", kind, None);
 }
@@ -246,8 +336,16 @@ fn audits() {
     let check = |text: &str, path: Option<&str>, said: &[&str]| {
         let file = parsed(text);
         let found = config(&file).a2e.audit.path;
-        assert_eq!(found, path.map(|path| format!("/etc/{path}").into()), "{text}");
-        let keys: Vec<&str> = file.notices.iter().map(|notice| notice.key.as_str()).collect();
+        assert_eq!(
+            found,
+            path.map(|path| format!("/etc/{path}").into()),
+            "{text}"
+        );
+        let keys: Vec<&str> = file
+            .notices
+            .iter()
+            .map(|notice| notice.key.as_str())
+            .collect();
         assert_eq!(keys, said, "{text}");
     };
     check("audit: { enabled: true, path: a }", Some("a"), &[]);
@@ -256,14 +354,42 @@ fn audits() {
     check("audit: { enabled: false, path: a }", None, &["audit.path"]);
     check("audit: { path: a }", None, &["audit.path"]);
     check("audit: { enabled: true }", None, &["audit.enabled"]);
-    check("audit: { enabled: true, path: null }", None, &["audit.enabled"]);
+    check(
+        "audit: { enabled: true, path: null }",
+        None,
+        &["audit.enabled"],
+    );
     check("audit_log_path: b", Some("b"), &["audit_log_path"]);
-    check("audit: { enabled: true }\naudit_log_path: b", Some("b"), &["audit_log_path"]);
-    check("audit: { rotate: {} }\naudit_log_path: b", Some("b"), &["audit_log_path"]);
-    check("audit: { enabled: false }\naudit_log_path: b", None, &["audit_log_path"]);
-    check("audit: { enabled: true, path: a }\naudit_log_path: b", Some("a"), &["audit_log_path"]);
+    check(
+        "audit: { enabled: true }\naudit_log_path: b",
+        Some("b"),
+        &["audit_log_path"],
+    );
+    check(
+        "audit: { rotate: {} }\naudit_log_path: b",
+        Some("b"),
+        &["audit_log_path"],
+    );
+    check(
+        "audit: { enabled: false }\naudit_log_path: b",
+        None,
+        &["audit_log_path"],
+    );
+    check(
+        "audit: { enabled: true, path: a }\naudit_log_path: b",
+        Some("a"),
+        &["audit_log_path"],
+    );
     let whole = "audit: { enabled: true, path: a, rotate: { backup_count: 0, when: d }, level: x }";
-    check(whole, Some("a"), &["audit.rotate.backup_count", "audit.rotate.when", "audit.level"]);
+    check(
+        whole,
+        Some("a"),
+        &[
+            "audit.rotate.backup_count",
+            "audit.rotate.when",
+            "audit.level",
+        ],
+    );
     check_error(
         "audit: { rotate: { max_bytes: 0 } }",
         "1:31",
@@ -271,20 +397,38 @@ fn audits() {
         None,
     );
     let home = "`audit.path` is `~/a`, and `~` is not expanded here";
-    check_error("audit: { enabled: true, path: ~/a }", "1:31", home, Some("write the whole path"));
+    check_error(
+        "audit: { enabled: true, path: ~/a }",
+        "1:31",
+        home,
+        Some("write the whole path"),
+    );
     let kind = "expected true or false under `audit.enabled`, found a text";
     check_error("audit: { enabled: maybe }", "1:19", kind, None);
     let kind = "expected a whole number under `audit.rotate.max_bytes`, found a text";
-    check_error("audit: { rotate: { max_bytes: 10MiB } }", "1:31", kind, None);
+    check_error(
+        "audit: { rotate: { max_bytes: 10MiB } }",
+        "1:31",
+        kind,
+        None,
+    );
     let kind = "expected a whole number under `audit.rotate.max_bytes`, found a number";
     check_error("audit: { rotate: { max_bytes: 1.5 } }", "1:31", kind, None);
-    assert_eq!(config(&parsed("audit: { rotate: { max_bytes: 2048.0 } }")).a2e.audit.max_bytes, 2048);
+    assert_eq!(
+        config(&parsed("audit: { rotate: { max_bytes: 2048.0 } }"))
+            .a2e
+            .audit
+            .max_bytes,
+        2048
+    );
 }
 
 #[test]
 fn plugins_that_are_served() {
     let check = |plugin: &str, priority: i64, exclusive: bool, said: &[&str]| {
-        let file = parsed(&format!("plugins:\n  - {{ name: t, type: tools, {plugin} }}\n"));
+        let file = parsed(&format!(
+            "plugins:\n  - {{ name: t, type: tools, {plugin} }}\n"
+        ));
         let plugin = A2ePlugin {
             name: "t".to_owned(),
             capability: "tools".to_owned(),
@@ -293,21 +437,51 @@ fn plugins_that_are_served() {
             class: A2ePluginClass::Native,
         };
         assert_eq!(file.plugins, [plugin]);
-        let keys: Vec<&str> = file.notices.iter().map(|notice| notice.key.as_str()).collect();
+        let keys: Vec<&str> = file
+            .notices
+            .iter()
+            .map(|notice| notice.key.as_str())
+            .collect();
         assert_eq!(keys, said);
     };
     check("cls: toolpost.native", 0, false, &[]);
     check("cls: native", 0, false, &[]);
-    check("cls: native, metadata: { priority: -3, exclusive: yes, enabled: true }", -3, true, &[]);
-    check("cls: native, metadata: { root: x }", 0, false, &["plugins.t.metadata.root"]);
-    check("cls: native, config: { priority: 7 }", 0, false, &["plugins.t.config"]);
+    check(
+        "cls: native, metadata: { priority: -3, exclusive: yes, enabled: true }",
+        -3,
+        true,
+        &[],
+    );
+    check(
+        "cls: native, metadata: { root: x }",
+        0,
+        false,
+        &["plugins.t.metadata.root"],
+    );
+    check(
+        "cls: native, config: { priority: 7 }",
+        0,
+        false,
+        &["plugins.t.config"],
+    );
     check("cls: native, prio: 1", 0, false, &["plugins.t.prio"]);
 }
 
 #[test]
 fn plugins_of_every_capability_are_taken_under_the_words_of_their_file() {
-    for word in ["memory", "env", "procs", "learn", "skills", "mcp", "multi_agent", "weather"] {
-        let file = parsed(&format!("plugins:\n  - name: mine\n    type: {word}\n    cls: a.b.C\n"));
+    for word in [
+        "memory",
+        "env",
+        "procs",
+        "learn",
+        "skills",
+        "mcp",
+        "multi_agent",
+        "weather",
+    ] {
+        let file = parsed(&format!(
+            "plugins:\n  - name: mine\n    type: {word}\n    cls: a.b.C\n"
+        ));
         assert_eq!(file.plugins[0].capability, word);
         assert!(file.notices.is_empty());
         // Whatever else a file brings, only one that names tools leaves the host's own out.
@@ -320,16 +494,36 @@ fn plugins_of_every_capability_are_taken_under_the_words_of_their_file() {
 #[test]
 fn a_file_that_names_tools_leaves_the_hosts_own_out() {
     let check = |plugins: &str, expected: NativeToolsChoice| {
-        assert_eq!(parsed(&format!("plugins: [{plugins}]")).native_tools, expected, "{plugins}");
+        assert_eq!(
+            parsed(&format!("plugins: [{plugins}]")).native_tools,
+            expected,
+            "{plugins}"
+        );
     };
-    let entry = |priority| NativeToolsChoice::Entry { name: "own".to_owned(), priority, exclusive: false };
+    let entry = |priority| NativeToolsChoice::Entry {
+        name: "own".to_owned(),
+        priority,
+        exclusive: false,
+    };
     check("", NativeToolsChoice::Served);
-    check("{ name: t, type: tools, cls: a.B }", NativeToolsChoice::LeftOut);
+    check(
+        "{ name: t, type: tools, cls: a.B }",
+        NativeToolsChoice::LeftOut,
+    );
     let disabled = "{ name: t, type: tools, cls: a.B, metadata: { enabled: no } }";
     check(disabled, NativeToolsChoice::LeftOut);
-    check("{ name: own, type: tools, cls: native }, { name: t, type: tools, cls: a.B }", entry(0));
-    check("{ name: own, type: tools, cls: native, metadata: { priority: 3 } }", entry(3));
-    check("{ name: m, type: memory, cls: a.B }", NativeToolsChoice::Served);
+    check(
+        "{ name: own, type: tools, cls: native }, { name: t, type: tools, cls: a.B }",
+        entry(0),
+    );
+    check(
+        "{ name: own, type: tools, cls: native, metadata: { priority: 3 } }",
+        entry(3),
+    );
+    check(
+        "{ name: m, type: memory, cls: a.B }",
+        NativeToolsChoice::Served,
+    );
 }
 
 #[test]
@@ -339,37 +533,98 @@ fn a_plugin_may_be_a_python_class_with_settings_of_its_own() {
     let file = parsed(text);
     let settings = serde_json::json!({ "priority": 5, "folder": "data", "sizes": [1, 2.5] });
     let path = "tools.registry.RegistryPlugin".to_owned();
-    let class = A2ePluginClass::Python { path, settings: settings.as_object().unwrap().clone() };
+    let class = A2ePluginClass::Python {
+        path,
+        settings: settings.as_object().unwrap().clone(),
+    };
     let (name, capability) = ("mytools".to_owned(), "tools".to_owned());
-    assert_eq!(file.plugins, [A2ePlugin { name, capability, priority: 5, exclusive: false, class }]);
+    assert_eq!(
+        file.plugins,
+        [A2ePlugin {
+            name,
+            capability,
+            priority: 5,
+            exclusive: false,
+            class
+        }]
+    );
     assert_eq!(file.native_tools, NativeToolsChoice::LeftOut);
     assert!(file.notices.is_empty(), "the class is given all of it");
     let twice = "plugins:\n  - { name: x, type: tools, cls: a.B }\n  - { name: x, type: tools, cls: a.C }\n";
     let hint = Some("give each plugin a name of its own");
-    check_error(twice, "3:5", "another plugin before it has the name `x`", hint);
+    check_error(
+        twice,
+        "3:5",
+        "another plugin before it has the name `x`",
+        hint,
+    );
 }
 
 #[test]
 fn plugins_that_are_wrong() {
     let check = |plugin: &str, message: &str, hint: Option<&str>| {
         let errors = A2eHostFile::parse(&format!("plugins: [{{ {plugin} }}]"), "t").unwrap_err();
-        let found: Vec<_> = errors.iter().map(|e| (e.message.as_str(), e.hint.as_deref())).collect();
+        let found: Vec<_> = errors
+            .iter()
+            .map(|e| (e.message.as_str(), e.hint.as_deref()))
+            .collect();
         assert_eq!(found, [(message, hint)], "{plugin}");
     };
     let near = Some("did you mean `toolpost.native`?");
-    check("name: x, type: tools, cls: toolpost.nativ", "`toolpost.nativ` is no class of this host", near);
-    check("name: x, type: tools, cls: toolpost.shell", "`toolpost.shell` is no class of this host", near);
-    let write = Some("write `cls: toolpost.native` for the built-in tools, or `cls: package.module.Class`");
-    check("name: x, type: tools, cls: Plugin", "`Plugin` names no class", write);
-    check("name: x, type: tools, cls: 'pkg..Plugin'", "`pkg..Plugin` names no class", write);
-    check("name: x, type: tools, cls: '../pkg.Plugin'", "`../pkg.Plugin` names no class", write);
+    check(
+        "name: x, type: tools, cls: toolpost.nativ",
+        "`toolpost.nativ` is no class of this host",
+        near,
+    );
+    check(
+        "name: x, type: tools, cls: toolpost.shell",
+        "`toolpost.shell` is no class of this host",
+        near,
+    );
+    let write =
+        Some("write `cls: toolpost.native` for the built-in tools, or `cls: package.module.Class`");
+    check(
+        "name: x, type: tools, cls: Plugin",
+        "`Plugin` names no class",
+        write,
+    );
+    check(
+        "name: x, type: tools, cls: 'pkg..Plugin'",
+        "`pkg..Plugin` names no class",
+        write,
+    );
+    check(
+        "name: x, type: tools, cls: '../pkg.Plugin'",
+        "`../pkg.Plugin` names no class",
+        write,
+    );
     let tools = Some("write `type: tools`");
-    check("name: x, type: tool, cls: native", "the host's own tools are of `type: tools`, not `tool`", tools);
-    check("name: x, cls: native", "the key `type` is missing in `plugins.x`", None);
+    check(
+        "name: x, type: tool, cls: native",
+        "the host's own tools are of `type: tools`, not `tool`",
+        tools,
+    );
+    check(
+        "name: x, cls: native",
+        "the key `type` is missing in `plugins.x`",
+        None,
+    );
     let number = "expected a text under `plugins.x.type`, found a number";
-    check("name: x, type: 7, cls: native", number, Some("put it in quotes"));
-    check("name: x, type: tools", "the key `cls` is missing in `plugins.x`", None);
-    check("type: tools, cls: native", "the key `name` is missing in `plugins[0]`", None);
+    check(
+        "name: x, type: 7, cls: native",
+        number,
+        Some("put it in quotes"),
+    );
+    check(
+        "name: x, type: tools",
+        "the key `cls` is missing in `plugins.x`",
+        None,
+    );
+    check(
+        "type: tools, cls: native",
+        "the key `name` is missing in `plugins[0]`",
+        None,
+    );
     check(
         "name: 7, type: tools, cls: native",
         "expected a text under `plugins[0].name`, found a number",
@@ -385,9 +640,19 @@ fn plugins_that_are_wrong() {
         "expected a whole number under `plugins.x.metadata.priority`, found a text",
         None,
     );
-    check_error("plugins: { name: x }", "1:10", "expected a list under `plugins`, found a table", None);
+    check_error(
+        "plugins: { name: x }",
+        "1:10",
+        "expected a list under `plugins`, found a table",
+        None,
+    );
     let kind = "expected a table of keys and values under `plugins[1]`, found a text";
-    check_error("plugins: [{ name: x, type: tools, cls: native }, y]", "1:50", kind, None);
+    check_error(
+        "plugins: [{ name: x, type: tools, cls: native }, y]",
+        "1:50",
+        kind,
+        None,
+    );
 }
 
 #[test]
@@ -403,7 +668,10 @@ fn keys_that_nobody_knows_are_named() {
         "server:\n  host: localhost\n  prot: 1\n",
         &["3: `server.prot` is ignored: A2E knows no such key; did you mean `port`?"],
     );
-    check_notices("\"\\e[31mx\": 1\n", &["1: `\\u{1b}[31mx` is ignored: A2E knows no such key"]);
+    check_notices(
+        "\"\\e[31mx\": 1\n",
+        &["1: `\\u{1b}[31mx` is ignored: A2E knows no such key"],
+    );
     check_notices(
         "global_limits: { max_ram: 1 }",
         &[
@@ -438,21 +706,36 @@ fn hostile_files() {
     };
     check("- a\n", "the file must hold keys and values");
     check("hello", "the file must hold keys and values");
-    check("host_id: a\nhost_id: b\n", "the key `host_id` is given twice");
+    check(
+        "host_id: a\nhost_id: b\n",
+        "the key `host_id` is given twice",
+    );
     check("a: 1\n---\nb: 2\n", "more than one YAML document");
     check("server: &s { port: 1 }\nx: { <<: *s }\n", "merge keys");
-    check(&format!("x: {}", "[".repeat(100_000)), "recursion limit exceeded");
-    check(&format!("x: {}", "{a: ".repeat(100_000)), "nested too deeply");
+    check(
+        &format!("x: {}", "[".repeat(100_000)),
+        "recursion limit exceeded",
+    );
+    check(
+        &format!("x: {}", "{a: ".repeat(100_000)),
+        "nested too deeply",
+    );
     check(&format!("x: [{}]", "a, ".repeat(99_000)), "too many values");
     check(&"#".repeat((1 << 20) + 1), "larger than the limit of 1MiB");
     check(&format!("x: &x 1\ny: [{}]", "*x, ".repeat(300)), "aliases");
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let before = format!("*a{}, ", level - 1).repeat(10);
-        laughs.push_str(&format!("a{level}: &a{level} [{}]\n", before.trim_end_matches(", ")));
+        laughs.push_str(&format!(
+            "a{level}: &a{level} [{}]\n",
+            before.trim_end_matches(", ")
+        ));
     }
     check(&laughs, "the file anchors too much");
-    let many = format!("plugins:\n{}", "  - { name: x, type: tools, cls: p.C }\n".repeat(5000));
+    let many = format!(
+        "plugins:\n{}",
+        "  - { name: x, type: tools, cls: p.C }\n".repeat(5000)
+    );
     check(&many, "and 4979 more");
 }
 
@@ -460,7 +743,11 @@ fn hostile_files() {
 #[test]
 fn other_files_go_over_it() {
     let under = Layer::new(parsed(WHOLE).parsed, Standing::Trusted, RuleOrigin::Cli);
-    let over = ConfigFile::parse("http: { listen: '127.0.0.1:1' }\na2e: { host_id: mine }\n", "t").unwrap();
+    let over = ConfigFile::parse(
+        "http: { listen: '127.0.0.1:1' }\na2e: { host_id: mine }\n",
+        "t",
+    )
+    .unwrap();
     let over = Layer::new(over, Standing::Trusted, RuleOrigin::Cli);
     let (config, _) = HostConfig::resolve(&[under, over]).unwrap();
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:1");

@@ -3,12 +3,17 @@
 use std::{path::PathBuf, time::Duration};
 
 use toolpost_config::{
-    AuthorityConfig, AuthorityReachConfig, ConfigFile, HostConfig, Layer, Notice, Standing, config_example,
+    AuthorityConfig, AuthorityReachConfig, ConfigFile, HostConfig, Layer, Notice, Standing,
+    config_example,
 };
 use toolpost_model::{Behavior, Rule, RuleOrigin, SandboxProfile};
 
 fn layer(text: &str, standing: Standing, origin: RuleOrigin) -> Layer {
-    Layer::new(ConfigFile::parse(text, "toolpost.yaml").unwrap(), standing, origin)
+    Layer::new(
+        ConfigFile::parse(text, "toolpost.yaml").unwrap(),
+        standing,
+        origin,
+    )
 }
 
 fn trusted(text: &str) -> Layer {
@@ -48,21 +53,40 @@ fn what_is_left_out_has_its_default() {
 
 #[test]
 fn each_key_reaches_its_own_setting_and_files_are_found_beside_the_configuration() {
-    let example = layer(config_example(), Standing::Trusted, RuleOrigin::Cli).relative_to("/etc/host");
+    let example =
+        layer(config_example(), Standing::Trusted, RuleOrigin::Cli).relative_to("/etc/host");
     let (config, _) = resolved(&[example]);
     let [hours, opa] = <[AuthorityConfig; 2]>::try_from(config.authorities).unwrap();
     assert_eq!(
         (hours.name.as_str(), hours.environment()),
         ("office-hours", &["OFFICE_REGION".to_owned()][..])
     );
-    let AuthorityReachConfig::Program { command, files, profile, writable, .. } = hours.reach else {
+    let AuthorityReachConfig::Program {
+        command,
+        files,
+        profile,
+        writable,
+        ..
+    } = hours.reach
+    else {
         panic!("a program")
     };
     assert_eq!(command, ["python3", "/etc/host/office_hours.py"]);
     assert_eq!(files, [PathBuf::from("/etc/host/office_hours.py")]);
-    assert_eq!((profile, writable), (SandboxProfile::ReadOnly, vec![PathBuf::from("/var/lib/office")]));
-    assert_eq!((opa.timeout, opa.cache), (Duration::from_secs(2), Some(Duration::from_secs(10))));
-    let AuthorityReachConfig::Endpoint { credential, .. } = opa.reach else { panic!("an endpoint") };
+    assert_eq!(
+        (profile, writable),
+        (
+            SandboxProfile::ReadOnly,
+            vec![PathBuf::from("/var/lib/office")]
+        )
+    );
+    assert_eq!(
+        (opa.timeout, opa.cache),
+        (Duration::from_secs(2), Some(Duration::from_secs(10)))
+    );
+    let AuthorityReachConfig::Endpoint { credential, .. } = opa.reach else {
+        panic!("an endpoint")
+    };
     assert_eq!(credential.as_deref(), Some("opa"));
 }
 
@@ -71,25 +95,45 @@ fn only_trusted_files_define_authorities_and_the_highest_standing_counts() {
     let other = "authorities: { opa: { url: 'http://127.0.0.1:9/x' } }\n";
     let policy = layer(other, Standing::Trusted, RuleOrigin::Policy);
     let (config, notices) = resolved(&[policy, trusted(OPA)]);
-    assert_eq!((urls(&config), notices.len()), (vec!["http://127.0.0.1:9/x"], 0));
+    assert_eq!(
+        (urls(&config), notices.len()),
+        (vec!["http://127.0.0.1:9/x"], 0)
+    );
     for standing in [Standing::Untrusted, Standing::LastGood] {
-        let (config, notices) = resolved(&[trusted(OPA), layer(other, standing, RuleOrigin::Project)]);
+        let (config, notices) =
+            resolved(&[trusted(OPA), layer(other, standing, RuleOrigin::Project)]);
         assert_eq!(urls(&config), ["http://127.0.0.1:8181/v1/data/x"]);
         // That a file cannot be read is said in its own note.
-        assert_eq!(notices.len(), usize::from(standing == Standing::Untrusted), "{notices:?}");
+        assert_eq!(
+            notices.len(),
+            usize::from(standing == Standing::Untrusted),
+            "{notices:?}"
+        );
     }
 }
 
 #[test]
 fn a_rule_of_an_untrusted_file_delegates_nothing_and_one_that_cannot_be_read_denies() {
     let delegates = "rules: [delegate opa echo, delegate nobody shell]\n";
-    let (config, notices) =
-        resolved(&[trusted(OPA), layer(delegates, Standing::Untrusted, RuleOrigin::Project)]);
+    let (config, notices) = resolved(&[
+        trusted(OPA),
+        layer(delegates, Standing::Untrusted, RuleOrigin::Project),
+    ]);
     assert_eq!((config.rules.len(), notices.len()), (0, 2));
-    assert!(notices[0].message.contains("`delegate opa echo` is ignored"), "{notices:?}");
+    assert!(
+        notices[0]
+            .message
+            .contains("`delegate opa echo` is ignored"),
+        "{notices:?}"
+    );
     let last_good = layer(delegates, Standing::LastGood, RuleOrigin::Project);
     let rules: Vec<Rule> = resolved(&[trusted(OPA), last_good]).0.rules;
-    assert!(rules.iter().all(|rule| rule.delegate.is_none() && rule.effect == Behavior::Deny), "{rules:?}");
+    assert!(
+        rules
+            .iter()
+            .all(|rule| rule.delegate.is_none() && rule.effect == Behavior::Deny),
+        "{rules:?}"
+    );
     let lines: Vec<String> = rules.iter().map(ToString::to_string).collect();
     assert_eq!(lines, ["deny echo", "deny shell"]);
 }
@@ -97,13 +141,30 @@ fn a_rule_of_an_untrusted_file_delegates_nothing_and_one_that_cannot_be_read_den
 #[test]
 fn a_rule_that_names_an_unknown_authority_is_an_error_with_its_place() {
     for (text, line, hint) in [
-        ("rules:\n  - allow echo\n  - delegate oppa echo\n", 3, "did you mean `opa`?"),
-        ("rules:\n  - { rule: delegate court echo, id: x }\n", 2, "the authorities are: opa"),
+        (
+            "rules:\n  - allow echo\n  - delegate oppa echo\n",
+            3,
+            "did you mean `opa`?",
+        ),
+        (
+            "rules:\n  - { rule: delegate court echo, id: x }\n",
+            2,
+            "the authorities are: opa",
+        ),
     ] {
         let errors = HostConfig::resolve(&[trusted(OPA), trusted(text)]).unwrap_err();
         let error = errors.iter().next().unwrap();
-        assert!(error.message.contains("no trusted file defines that authority"), "{errors}");
-        assert_eq!((error.line, error.hint.as_deref()), (line, Some(hint)), "{errors}");
+        assert!(
+            error
+                .message
+                .contains("no trusted file defines that authority"),
+            "{errors}"
+        );
+        assert_eq!(
+            (error.line, error.hint.as_deref()),
+            (line, Some(hint)),
+            "{errors}"
+        );
     }
     let errors = HostConfig::resolve(&[trusted("rules: [delegate opa echo]\n")]).unwrap_err();
     let hint = "define it under `authorities.opa`, with a `url` or a `command`";
@@ -117,17 +178,41 @@ fn a_rule_that_names_an_unknown_authority_is_an_error_with_its_place() {
 fn what_cannot_be_meant_is_refused() {
     for (entry, message) in [
         ("opa: {}", "needs either a `url` or a `command`"),
-        ("opa: { url: 'http://a/', command: [x] }", "needs either a `url` or a `command`"),
-        ("opa: { url: 'ftp://a/' }", "is not the address of a policy endpoint"),
-        ("opa: { url: 'http://user:pw@a/' }", "is not the address of a policy endpoint"),
-        ("opa: { url: 'http://a/?x=1' }", "is not the address of a policy endpoint"),
-        ("opa: { url: 'http://a/', profile: none }", "only counts beside `command`"),
-        ("opa: { url: 'http://a/', max_answer: 2MiB }", "must be between"),
+        (
+            "opa: { url: 'http://a/', command: [x] }",
+            "needs either a `url` or a `command`",
+        ),
+        (
+            "opa: { url: 'ftp://a/' }",
+            "is not the address of a policy endpoint",
+        ),
+        (
+            "opa: { url: 'http://user:pw@a/' }",
+            "is not the address of a policy endpoint",
+        ),
+        (
+            "opa: { url: 'http://a/?x=1' }",
+            "is not the address of a policy endpoint",
+        ),
+        (
+            "opa: { url: 'http://a/', profile: none }",
+            "only counts beside `command`",
+        ),
+        (
+            "opa: { url: 'http://a/', max_answer: 2MiB }",
+            "must be between",
+        ),
         ("opa: { url: 'http://a/', timeout: 2m }", "must be between"),
         ("opa: { url: 'http://a/', cache: 2d }", "must be between"),
-        ("opa: { command: [x], max_answer: 1KiB }", "only counts beside `url`"),
+        (
+            "opa: { command: [x], max_answer: 1KiB }",
+            "only counts beside `url`",
+        ),
         ("opa: { command: [] }", "is empty"),
-        ("opa: { command: [a/b] }", "neither a name nor a path that is clear"),
+        (
+            "opa: { command: [a/b] }",
+            "neither a name nor a path that is clear",
+        ),
         ("o.p.a: { command: [x] }", "is not a name for an authority"),
     ] {
         let text = format!("authorities:\n  {entry}\n");
@@ -142,5 +227,9 @@ fn what_cannot_be_meant_is_refused() {
     )])
     .unwrap_err();
     let error = errors.iter().next().unwrap();
-    assert_eq!(error.hint.as_deref(), Some("did you mean `opa`?"), "{errors}");
+    assert_eq!(
+        error.hint.as_deref(),
+        Some("did you mean `opa`?"),
+        "{errors}"
+    );
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::{Number, json};
 use toolpost_config::{
-    CommandConfig, CommandOutput, ConfigFile, HostConfig, Layer, ParameterConfig, ParameterKind, Piece,
-    Standing, Template, config_example,
+    CommandConfig, CommandOutput, ConfigFile, HostConfig, Layer, ParameterConfig, ParameterKind,
+    Piece, Standing, Template, config_example,
 };
 use toolpost_model::{EffectClass, RuleOrigin, SandboxProfile};
 
@@ -23,13 +23,20 @@ fn one(inner: &str) -> String {
 fn check(text: &str, message: &str, hint: Option<&str>) {
     let errors = ConfigFile::parse(text, "t").unwrap_err();
     let error = errors.iter().next().unwrap();
-    assert_eq!((error.message.as_str(), error.hint.as_deref()), (message, hint), "{text}");
+    assert_eq!(
+        (error.message.as_str(), error.hint.as_deref()),
+        (message, hint),
+        "{text}"
+    );
     assert!(error.line > 0 && error.column > 0, "{errors}");
     assert_eq!(errors.iter().count(), 1, "{errors}");
 }
 
 fn template(pieces: &[Piece]) -> Template {
-    Template { condition: None, pieces: pieces.to_vec() }
+    Template {
+        condition: None,
+        pieces: pieces.to_vec(),
+    }
 }
 
 fn text(text: &str) -> Piece {
@@ -66,7 +73,10 @@ fn what_is_left_out_has_its_default() {
 #[test]
 fn each_key_reaches_its_own_setting() {
     let commands = resolved(config_example());
-    let names: Vec<&str> = commands.iter().map(|command| command.name.as_str()).collect();
+    let names: Vec<&str> = commands
+        .iter()
+        .map(|command| command.name.as_str())
+        .collect();
     assert_eq!(names, ["count_words", "deploy", "top_lines"]);
     let [count_words, deploy, top_lines] = <[CommandConfig; 3]>::try_from(commands).unwrap();
     let path = ParameterConfig {
@@ -79,30 +89,54 @@ fn each_key_reaches_its_own_setting() {
     };
     assert_eq!(count_words.parameters, [path]);
     assert_eq!(count_words.argv[2], template(&[parameter("path")]));
-    assert_eq!((count_words.class, count_words.profile), (EffectClass::Read, Some(SandboxProfile::ReadOnly)));
+    assert_eq!(
+        (count_words.class, count_words.profile),
+        (EffectClass::Read, Some(SandboxProfile::ReadOnly))
+    );
     assert_eq!(count_words.timeout, Some(Duration::from_secs(10)));
     let stages = ParameterKind::Enum(vec!["test".to_owned(), "live".to_owned()]);
     assert_eq!(deploy.parameters[0].kind, stages);
     let count = ParameterConfig {
         name: "count".to_owned(),
         description: None,
-        kind: ParameterKind::Integer { minimum: Some(1), maximum: Some(1000) },
+        kind: ParameterKind::Integer {
+            minimum: Some(1),
+            maximum: Some(1000),
+        },
         default: Some(json!(10)),
         required: false,
         allow_dash: false,
     };
     assert_eq!(top_lines.parameters[0], count);
     let reverse = &top_lines.parameters[1];
-    assert_eq!((&reverse.kind, reverse.required), (&ParameterKind::Boolean, false));
-    let condition = Template { condition: Some("reverse".to_owned()), pieces: vec![text("-r")] };
+    assert_eq!(
+        (&reverse.kind, reverse.required),
+        (&ParameterKind::Boolean, false)
+    );
+    let condition = Template {
+        condition: Some("reverse".to_owned()),
+        pieces: vec![text("-r")],
+    };
     assert_eq!(top_lines.argv[5], condition);
     let words = &top_lines.parameters[2];
-    let pattern = ParameterKind::String { pattern: Some("(?s).*\\S.*".to_owned()) };
+    let pattern = ParameterKind::String {
+        pattern: Some("(?s).*\\S.*".to_owned()),
+    };
     assert_eq!((&words.kind, words.allow_dash), (&pattern, true));
     assert_eq!(top_lines.stdin, Some(template(&[parameter("text")])));
     assert_eq!(top_lines.working_directory.as_deref(), Some(".".as_ref()));
-    assert_eq!((top_lines.output, top_lines.success_codes), (CommandOutput::Lines, vec![0, 141]));
-    assert_eq!((top_lines.idempotent, top_lines.deferred, top_lines.max_output), (true, true, Some(1 << 20)));
+    assert_eq!(
+        (top_lines.output, top_lines.success_codes),
+        (CommandOutput::Lines, vec![0, 141])
+    );
+    assert_eq!(
+        (
+            top_lines.idempotent,
+            top_lines.deferred,
+            top_lines.max_output
+        ),
+        (true, true, Some(1 << 20))
+    );
     assert_eq!(top_lines.environment, ["TZ"]);
 }
 
@@ -122,13 +156,21 @@ fn parameters_are_needed_unless_they_have_a_default() {
         ("{ required: true }", true),
         ("{ required: false, default: a }", false),
     ] {
-        let command = resolved(&one(&format!("argv: [a, '{{p}}'], parameters: {{ p: {entry} }}"))).remove(0);
+        let command = resolved(&one(&format!(
+            "argv: [a, '{{p}}'], parameters: {{ p: {entry} }}"
+        )))
+        .remove(0);
         assert_eq!(command.parameters[0].required, required, "{entry}");
-        assert_eq!(command.parameters[0].kind, ParameterKind::String { pattern: None });
+        assert_eq!(
+            command.parameters[0].kind,
+            ParameterKind::String { pattern: None }
+        );
     }
-    let number =
-        "argv: [a, '{p}'], parameters: { p: { type: number, minimum: 0, maximum: 1.5, default: 0.5 } }";
-    let kind = ParameterKind::Number { minimum: Some(0.into()), maximum: Number::from_f64(1.5) };
+    let number = "argv: [a, '{p}'], parameters: { p: { type: number, minimum: 0, maximum: 1.5, default: 0.5 } }";
+    let kind = ParameterKind::Number {
+        minimum: Some(0.into()),
+        maximum: Number::from_f64(1.5),
+    };
     assert_eq!(resolved(&one(number))[0].parameters[0].kind, kind);
 }
 
@@ -161,58 +203,111 @@ commands:
 
 #[test]
 fn argv() {
-    check("commands: { x: { argv: [ls] } }", "the key `description` is missing", None);
-    check("commands: { x: { description: d } }", "the key `argv` is missing", None);
+    check(
+        "commands: { x: { argv: [ls] } }",
+        "the key `description` is missing",
+        None,
+    );
+    check(
+        "commands: { x: { description: d } }",
+        "the key `argv` is missing",
+        None,
+    );
     check(&one("argv: ls -l"), "expected a list", None);
     let empty = "write the program and its arguments, such as `[wc, -w, \"{path}\"]`";
     check(&one("argv: []"), "`commands.x.argv` is empty", Some(empty));
-    check(&one("argv: [' ']"), "`commands.x.argv` names no program", None);
+    check(
+        &one("argv: [' ']"),
+        "`commands.x.argv` names no program",
+        None,
+    );
     let relative = "write a name that is found in PATH, or a path that begins with `/`";
     for program in ["./run.sh", "bin/run"] {
         let message = format!("the program `{program}` is neither a name nor a whole path");
-        check(&one(&format!("argv: ['{program}']")), &message, Some(relative));
+        check(
+            &one(&format!("argv: ['{program}']")),
+            &message,
+            Some(relative),
+        );
     }
     let chosen = "the program `/bin/{p}` would be the model's to choose";
     let name_it = "name the program; parameters stand in its arguments";
-    check(&one("argv: ['/bin/{p}'], parameters: { p: {} }"), chosen, Some(name_it));
+    check(
+        &one("argv: ['/bin/{p}'], parameters: { p: {} }"),
+        chosen,
+        Some(name_it),
+    );
     let unknown = "`{other}` in `commands.x.argv` is no parameter of this command";
     let declare = "declare `other` under `parameters`, or write `{{` for a brace";
     check(&one("argv: [a, '{other}']"), unknown, Some(declare));
     let in_stdin = "`{other}` in `commands.x.stdin` is no parameter of this command";
     check(&one("argv: [a], stdin: '{other}'"), in_stdin, Some(declare));
     let braces = "a parameter is written `{name}`, and a brace itself `{{` or `}}`";
-    let awk = "`{print $1}` in `commands.x.argv`: a `{` without a parameter's name and a `}` behind it";
+    let awk =
+        "`{print $1}` in `commands.x.argv`: a `{` without a parameter's name and a `}` behind it";
     check(&one("argv: [awk, '{print $1}']"), awk, Some(braces));
-    let part =
-        "`x{p?y}` in `commands.x.argv`: `{name?text}` is a whole argument, and its text holds no braces";
-    check(&one("argv: [x, 'x{p?y}', '{p}'], parameters: { p: {} }"), part, Some(braces));
+    let part = "`x{p?y}` in `commands.x.argv`: `{name?text}` is a whole argument, and its text holds no braces";
+    check(
+        &one("argv: [x, 'x{p?y}', '{p}'], parameters: { p: {} }"),
+        part,
+        Some(braces),
+    );
     let optional = "the program `{p?ls}` would be the model's to choose";
-    check(&one("argv: ['{p?ls}'], parameters: { p: {} }"), optional, Some(name_it));
+    check(
+        &one("argv: ['{p?ls}'], parameters: { p: {} }"),
+        optional,
+        Some(name_it),
+    );
     let close = "`a}` in `commands.x.argv`: a `}` without a `{` before it";
     check(&one("argv: [x, 'a}']"), close, Some(braces));
-    check(&one("argv: [x, \"a\\0b\"]"), "`commands.x.argv` holds a NUL character", None);
+    check(
+        &one("argv: [x, \"a\\0b\"]"),
+        "`commands.x.argv` holds a NUL character",
+        None,
+    );
     let unused = "the parameter `p` of `commands.x` is never used";
     let write_it = "write `{p}` where it belongs in `argv` or `stdin`, or leave it out";
-    check(&one("argv: [x, '{{p}}'], parameters: { p: {} }"), unused, Some(write_it));
+    check(
+        &one("argv: [x, '{{p}}'], parameters: { p: {} }"),
+        unused,
+        Some(write_it),
+    );
 }
 
 #[test]
 fn names() {
     let hint = Some("use up to 64 letters, digits and `_`, beginning with a letter");
     for bad in ["", "a-b", "a.b", "1a", "_a", "ä", "a b", &"a".repeat(65)] {
-        let errors =
-            ConfigFile::parse(&format!("commands: {{ '{bad}': {{ description: d, argv: [ls] }} }}"), "t");
+        let errors = ConfigFile::parse(
+            &format!("commands: {{ '{bad}': {{ description: d, argv: [ls] }} }}"),
+            "t",
+        );
         let error = errors.unwrap_err().into_iter().next().unwrap();
-        assert!(error.message.ends_with("` is not a name for a command"), "{error}");
+        assert!(
+            error.message.ends_with("` is not a name for a command"),
+            "{error}"
+        );
         assert_eq!(error.hint.as_deref(), hint, "{error}");
     }
     let parameter = "`a-b` is not a name for a parameter";
     let errors = ConfigFile::parse(&one("argv: [x], parameters: { a-b: {} }"), "t").unwrap_err();
-    assert!(errors.iter().any(|error| error.message == parameter), "{errors}");
-    let twice = "commands:\n  x: { description: d, argv: [a] }\n  x: { description: d, argv: [b] }\n";
-    check(twice, "the key `x` is given twice", Some("keep one of the two"));
+    assert!(
+        errors.iter().any(|error| error.message == parameter),
+        "{errors}"
+    );
+    let twice =
+        "commands:\n  x: { description: d, argv: [a] }\n  x: { description: d, argv: [b] }\n";
+    check(
+        twice,
+        "the key `x` is given twice",
+        Some("keep one of the two"),
+    );
     let twice = one("argv: [a, '{p}'], parameters: { p: {}, p: {} }");
-    check(&twice, "the key `p` is given twice", Some("keep one of the two"));
+    check(
+        &twice,
+        "the key `p` is given twice",
+        Some("keep one of the two"),
+    );
 }
 
 #[test]
@@ -233,30 +328,87 @@ fn values_of_commands() {
     check(&one("argv: [ls], success_codes: []"), none, None);
     let variable = "`LD_PRELOAD` in `commands.x.environment` is never handed to a process: it changes what code a \
                     program runs";
-    check(&one("argv: [ls], environment: [LD_PRELOAD]"), variable, None);
+    check(
+        &one("argv: [ls], environment: [LD_PRELOAD]"),
+        variable,
+        None,
+    );
     let folder = "`commands.x.working_directory` takes no parameters";
     let hint = "give the path as an argument; a parameter of type `path` stays in the workspace";
-    check(&one("argv: [ls], working_directory: 'a/{p}'"), folder, Some(hint));
+    check(
+        &one("argv: [ls], working_directory: 'a/{p}'"),
+        folder,
+        Some(hint),
+    );
     let home = "`commands.x.working_directory` is `~`, and `~` is not expanded here";
-    check(&one("argv: [ls], working_directory: '~'"), home, Some("write the whole path"));
-    check(&one("argv: [ls], output: xml"), "`xml` is not one of text, json, lines", None);
+    check(
+        &one("argv: [ls], working_directory: '~'"),
+        home,
+        Some("write the whole path"),
+    );
+    check(
+        &one("argv: [ls], output: xml"),
+        "`xml` is not one of text, json, lines",
+        None,
+    );
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 #[test]
 fn values_of_parameters() {
     let key = "commands.x.parameters.p";
     let quotes = Some("put it in quotes");
     for (entry, message, hint) in [
-        ("type: text", "`text` is not one of string, integer, number, boolean, path, enum", None),
-        ("tpe: string", "unknown key `tpe`", Some("did you mean `type`?")),
-        ("default: 5", "`KEY.default` is 5; it must be a text", quotes),
-        ("default: [a]", "expected a text, a number, or true or false, found a list", None),
-        ("type: path, default: true", "`KEY.default` is true; it must be a text", quotes),
-        ("type: path, default: ''", "`KEY.default` is ``; it must be a text", quotes),
-        ("type: boolean, default: 1", "`KEY.default` is 1; it must be true or false", None),
-        ("type: integer, default: 1.5", "`KEY.default` is 1.5; it must be a whole number", None),
-        ("type: integer, default: '1'", "`KEY.default` is `1`; it must be a whole number", None),
-        ("type: number, default: x", "`KEY.default` is `x`; it must be a number", None),
+        (
+            "type: text",
+            "`text` is not one of string, integer, number, boolean, path, enum",
+            None,
+        ),
+        (
+            "tpe: string",
+            "unknown key `tpe`",
+            Some("did you mean `type`?"),
+        ),
+        (
+            "default: 5",
+            "`KEY.default` is 5; it must be a text",
+            quotes,
+        ),
+        (
+            "default: [a]",
+            "expected a text, a number, or true or false, found a list",
+            None,
+        ),
+        (
+            "type: path, default: true",
+            "`KEY.default` is true; it must be a text",
+            quotes,
+        ),
+        (
+            "type: path, default: ''",
+            "`KEY.default` is ``; it must be a text",
+            quotes,
+        ),
+        (
+            "type: boolean, default: 1",
+            "`KEY.default` is 1; it must be true or false",
+            None,
+        ),
+        (
+            "type: integer, default: 1.5",
+            "`KEY.default` is 1.5; it must be a whole number",
+            None,
+        ),
+        (
+            "type: integer, default: '1'",
+            "`KEY.default` is `1`; it must be a whole number",
+            None,
+        ),
+        (
+            "type: number, default: x",
+            "`KEY.default` is `x`; it must be a number",
+            None,
+        ),
         (
             "type: integer, minimum: 2, default: 1",
             "`KEY.default` is 1; it must be a number within its range",
@@ -267,13 +419,21 @@ fn values_of_parameters() {
             "`KEY.default` is 3; it must be a number within its range",
             None,
         ),
-        ("type: integer, minimum: 1.5", "`KEY.minimum` is 1.5, which is not a whole number", None),
+        (
+            "type: integer, minimum: 1.5",
+            "`KEY.minimum` is 1.5, which is not a whole number",
+            None,
+        ),
         (
             "type: integer, minimum: 3, maximum: 2",
             "`KEY.minimum` is 3, more than its maximum, which is 2",
             None,
         ),
-        ("type: number, minimum: x", "expected a number, found a text", None),
+        (
+            "type: number, minimum: x",
+            "expected a number, found a text",
+            None,
+        ),
         (
             "type: enum, values: [text, json], default: jsn",
             "`KEY.default` is `jsn`; it must be one of its values",
@@ -289,7 +449,11 @@ fn values_of_parameters() {
             "`KEY` has nothing to choose from",
             Some("list the texts to choose from under `values`"),
         ),
-        ("type: enum, values: [a, a]", "`KEY.values` holds `a` twice", None),
+        (
+            "type: enum, values: [a, a]",
+            "`KEY.values` holds `a` twice",
+            None,
+        ),
         (
             "values: [a]",
             "`KEY.values` means nothing for the type `string`",
@@ -305,14 +469,20 @@ fn values_of_parameters() {
             "`KEY.minimum` means nothing for the type `string`",
             Some("`minimum` is for the type `integer` or `number`"),
         ),
-        ("pattern: '('", "`KEY.pattern` is not a regular expression: unclosed group", None),
+        (
+            "pattern: '('",
+            "`KEY.pattern` is not a regular expression: unclosed group",
+            None,
+        ),
         (
             "required: true, default: a",
             "`KEY` is required, so its default would never be taken",
             Some("leave one of the two out"),
         ),
     ] {
-        let text = one(&format!("argv: [a, '{{p}}'], parameters: {{ p: {{ {entry} }} }}"));
+        let text = one(&format!(
+            "argv: [a, '{{p}}'], parameters: {{ p: {{ {entry} }} }}"
+        ));
         check(&text, &message.replace("KEY", key), hint);
     }
 }
@@ -320,12 +490,17 @@ fn values_of_parameters() {
 #[test]
 fn a_timeout_stays_below_the_ceiling() {
     let layer = |text: &str, name: &str| {
-        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Cli)
+        Layer::new(
+            ConfigFile::parse(text, name).unwrap(),
+            Standing::Trusted,
+            RuleOrigin::Cli,
+        )
     };
     let long = layer(&one("argv: [a], timeout: 15m"), "one.yaml");
     let errors = HostConfig::resolve(std::slice::from_ref(&long)).unwrap_err();
     let error = errors.iter().next().unwrap();
-    let expected = "`commands.x.timeout` is 15m, longer than `limits.deadline_ceiling`, which is 10m";
+    let expected =
+        "`commands.x.timeout` is 15m, longer than `limits.deadline_ceiling`, which is 10m";
     assert_eq!((error.message.as_str(), error.line), (expected, 1));
     // Another entry of the name takes its place, timeout and all.
     HostConfig::resolve(&[long, layer(&one("argv: [a]"), "two.yaml")]).unwrap();

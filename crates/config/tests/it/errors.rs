@@ -7,14 +7,20 @@ use toolpost_config::{ConfigFile, HostConfig, Layer, Standing};
 use toolpost_model::RuleOrigin;
 
 fn error_of(text: &str) -> String {
-    ConfigFile::parse(text, "toolpost.yaml").unwrap_err().to_string()
+    ConfigFile::parse(text, "toolpost.yaml")
+        .unwrap_err()
+        .to_string()
 }
 
 /// The first line and the hint are what matters; the rest is the same for all.
 fn check(text: &str, place: &str, message: &str, hint: Option<&str>) {
     let errors = ConfigFile::parse(text, "t").unwrap_err();
     let error = errors.iter().next().unwrap();
-    let found = (format!("{}:{}", error.line, error.column), error.message.as_str(), error.hint.as_deref());
+    let found = (
+        format!("{}:{}", error.line, error.column),
+        error.message.as_str(),
+        error.hint.as_deref(),
+    );
     assert_eq!(found, (place.to_owned(), message, hint), "{text}");
 }
 
@@ -36,19 +42,59 @@ fn unknown_keys_at_every_level() {
       |                 ^
     hint: did you mean `roles`?
     ");
-    check("http: { lisen: x }", "1:9", "unknown key `lisen`", Some("did you mean `listen`?"));
-    check("tools: { x: { timout: 3s } }", "1:15", "unknown key `timout`", Some("did you mean `timeout`?"));
-    check("rules: [{ resaon: x }]", "1:11", "unknown key `resaon`", Some("did you mean `reason`?"));
-    check("sources: { x: { truts: none } }", "1:17", "unknown key `truts`", Some("did you mean `trust`?"));
-    check("tokens: [{ nmae: ci }]", "1:12", "unknown key `nmae`", Some("did you mean `name`?"));
-    check("discovery: { shown: true }", "1:14", "unknown key `shown`", Some("did you mean `require_shown`?"));
-    check("discovery: { x: true }", "1:14", "unknown key `x`", Some("the keys here are: require_shown"));
+    check(
+        "http: { lisen: x }",
+        "1:9",
+        "unknown key `lisen`",
+        Some("did you mean `listen`?"),
+    );
+    check(
+        "tools: { x: { timout: 3s } }",
+        "1:15",
+        "unknown key `timout`",
+        Some("did you mean `timeout`?"),
+    );
+    check(
+        "rules: [{ resaon: x }]",
+        "1:11",
+        "unknown key `resaon`",
+        Some("did you mean `reason`?"),
+    );
+    check(
+        "sources: { x: { truts: none } }",
+        "1:17",
+        "unknown key `truts`",
+        Some("did you mean `trust`?"),
+    );
+    check(
+        "tokens: [{ nmae: ci }]",
+        "1:12",
+        "unknown key `nmae`",
+        Some("did you mean `name`?"),
+    );
+    check(
+        "discovery: { shown: true }",
+        "1:14",
+        "unknown key `shown`",
+        Some("did you mean `require_shown`?"),
+    );
+    check(
+        "discovery: { x: true }",
+        "1:14",
+        "unknown key `x`",
+        Some("the keys here are: require_shown"),
+    );
 }
 
 #[test]
 fn words_that_are_nearly_right() {
     let modes = "is not one of default, plan, edits, sandboxed, never-ask, bypass";
-    check("mode: pln", "1:7", &format!("`pln` {modes}"), Some("did you mean `plan`?"));
+    check(
+        "mode: pln",
+        "1:7",
+        &format!("`pln` {modes}"),
+        Some("did you mean `plan`?"),
+    );
     check("mode: yolo", "1:7", &format!("`yolo` {modes}"), None);
     let classes = "is not one of read, write, network, execute, unknown";
     check(
@@ -58,14 +104,33 @@ fn words_that_are_nearly_right() {
         Some("did you mean `write`?"),
     );
     let role = "`operater` is not one of agent, operator";
-    check("tokens: [{ name: x, role: operater }]", "1:27", role, Some("did you mean `operator`?"));
+    check(
+        "tokens: [{ name: x, role: operater }]",
+        "1:27",
+        role,
+        Some("did you mean `operator`?"),
+    );
     let remember = "`nevr` is not one of offer, never";
-    check("rules: [{ rule: ask x, remember: nevr }]", "1:34", remember, Some("did you mean `never`?"));
+    check(
+        "rules: [{ rule: ask x, remember: nevr }]",
+        "1:34",
+        remember,
+        Some("did you mean `never`?"),
+    );
     let trust = "`ful` is not one of none, claims, full";
-    check("sources: { x: { trust: ful } }", "1:24", trust, Some("did you mean `full`?"));
-    let kinds =
-        "`path` is not one of command, words, directory, environment, read_path, write_path, url, method";
-    check("tools: { x: { arguments: { /a: path } } }", "1:28", kinds, Some("did you mean `read_path`?"));
+    check(
+        "sources: { x: { trust: ful } }",
+        "1:24",
+        trust,
+        Some("did you mean `full`?"),
+    );
+    let kinds = "`path` is not one of command, words, directory, environment, read_path, write_path, url, method";
+    check(
+        "tools: { x: { arguments: { /a: path } } }",
+        "1:28",
+        kinds,
+        Some("did you mean `read_path`?"),
+    );
 }
 
 #[test]
@@ -77,14 +142,44 @@ fn wrong_kinds_of_value() {
     2 |   queue: many
       |          ^
     ");
-    check("limits: 4", "1:9", "expected a table of keys and values", None);
+    check(
+        "limits: 4",
+        "1:9",
+        "expected a table of keys and values",
+        None,
+    );
     check("rules: allow x", "1:8", "expected a list", None);
-    check("rules: [12]", "1:9", "expected a rule such as `allow read_file`, found a number", None);
-    check("limits: { queue: -1 }", "1:18", "expected a whole number from 0 on", None);
-    check("limits: { queue: [1] }", "1:18", "expected a single value, not a list or a table", None);
-    check("tools: { x: { enabled: yes } }", "1:24", "expected true or false", None);
+    check(
+        "rules: [12]",
+        "1:9",
+        "expected a rule such as `allow read_file`, found a number",
+        None,
+    );
+    check(
+        "limits: { queue: -1 }",
+        "1:18",
+        "expected a whole number from 0 on",
+        None,
+    );
+    check(
+        "limits: { queue: [1] }",
+        "1:18",
+        "expected a single value, not a list or a table",
+        None,
+    );
+    check(
+        "tools: { x: { enabled: yes } }",
+        "1:24",
+        "expected true or false",
+        None,
+    );
     check("mode: [plan]", "1:7", "expected a single word", None);
-    check("rules: [{ reason: x }]", "1:11", "the key `rule` is missing", None);
+    check(
+        "rules: [{ reason: x }]",
+        "1:11",
+        "the key `rule` is missing",
+        None,
+    );
 }
 
 #[test]
@@ -110,7 +205,12 @@ fn what_is_not_the_yaml_that_is_read() {
     2 |   - allow [x
       |     ^
     ");
-    check("mode: plan\nmode: edits\n", "2:1", "the key `mode` is given twice", Some("keep one of the two"));
+    check(
+        "mode: plan\nmode: edits\n",
+        "2:1",
+        "the key `mode` is given twice",
+        Some("keep one of the two"),
+    );
     check(
         "tools:\n  x: { enabled: true }\n  x: { enabled: false }\n",
         "3:3",
@@ -118,7 +218,12 @@ fn what_is_not_the_yaml_that_is_read() {
         Some("keep one of the two"),
     );
     let several = "the file holds more than one YAML document";
-    check("mode: plan\n---\nmode: plan\n", "3:1", several, Some("remove the `---` line"));
+    check(
+        "mode: plan\n---\nmode: plan\n",
+        "3:1",
+        several,
+        Some("remove the `---` line"),
+    );
     check(
         "rules: [*x]",
         "1:9",
@@ -126,7 +231,12 @@ fn what_is_not_the_yaml_that_is_read() {
         Some("put a text that begins with `*` in quotes"),
     );
     let merge = "merge keys (`<<`) are not read here";
-    check("tools:\n  x: &x { enabled: true }\n  y: { <<: *x }\n", "3:8", merge, Some("write the keys out"));
+    check(
+        "tools:\n  x: &x { enabled: true }\n  y: { <<: *x }\n",
+        "3:8",
+        merge,
+        Some("write the keys out"),
+    );
 }
 
 #[test]
@@ -154,10 +264,30 @@ fn rules() {
         Some("did you mean `write`?"),
     );
     let line = "write effect and tool in one line: `rule: \"ask shell(git push *)\"`";
-    check("rules: [{ effect: ask, tool: x }]", "1:11", "unknown key `effect`", Some(line));
-    check("rules: ['deny shell(rm']", "1:9", "`shell(rm` has a matcher that is empty or not closed", None);
-    check("rules: [{ id: x, rule: permit y }]", "1:24", &format!("`permit y` {FORM}"), None);
-    check("rules: [{ rule: 'ask x', id: 'a b' }]", "1:30", "`a b` is not a name for a rule", Some(NAMES));
+    check(
+        "rules: [{ effect: ask, tool: x }]",
+        "1:11",
+        "unknown key `effect`",
+        Some(line),
+    );
+    check(
+        "rules: ['deny shell(rm']",
+        "1:9",
+        "`shell(rm` has a matcher that is empty or not closed",
+        None,
+    );
+    check(
+        "rules: [{ id: x, rule: permit y }]",
+        "1:24",
+        &format!("`permit y` {FORM}"),
+        None,
+    );
+    check(
+        "rules: [{ rule: 'ask x', id: 'a b' }]",
+        "1:30",
+        "`a b` is not a name for a rule",
+        Some(NAMES),
+    );
     let twice = "rules:\n  - { rule: ask x, id: a }\n  - { rule: ask y, id: a }\n";
     check(twice, "3:24", "there are two rules named `a`", None);
     check(
@@ -186,9 +316,15 @@ const NAMES: &str = "use up to 64 letters, digits, `_`, `-` and `.`";
 
 #[test]
 fn what_somebody_else_finds_wrong_with_a_rule_is_shown_at_its_line() {
-    let parsed = ConfigFile::parse("mode: plan\nrules:\n  - deny fs.read([)\n  - ask x\n", "t.yaml").unwrap();
+    let parsed = ConfigFile::parse(
+        "mode: plan\nrules:\n  - deny fs.read([)\n  - ask x\n",
+        "t.yaml",
+    )
+    .unwrap();
     let place = parsed.rules().next().unwrap().place.clone();
-    let errors = parsed.rule_errors([(place.as_str(), "`[` is not a pattern".to_owned())]).unwrap();
+    let errors = parsed
+        .rule_errors([(place.as_str(), "`[` is not a pattern".to_owned())])
+        .unwrap();
     assert_snapshot!(errors, @"
     `[` is not a pattern
      --> t.yaml:3:5
@@ -202,19 +338,54 @@ fn what_somebody_else_finds_wrong_with_a_rule_is_shown_at_its_line() {
 #[test]
 fn settings_of_tools_and_sources() {
     let pointer = Some("begin with a slash, such as `/path` or `/login/pin`");
-    check("tools: { x: { sensitive: [pin] } }", "1:27", "`pin` is not a JSON pointer", pointer);
-    check("tools: { x: { sensitive: ['/a~2'] } }", "1:27", "`/a~2` is not a JSON pointer", pointer);
-    check("tools: { x: { arguments: { path: url } } }", "1:34", "`path` is not a JSON pointer", pointer);
+    check(
+        "tools: { x: { sensitive: [pin] } }",
+        "1:27",
+        "`pin` is not a JSON pointer",
+        pointer,
+    );
+    check(
+        "tools: { x: { sensitive: ['/a~2'] } }",
+        "1:27",
+        "`/a~2` is not a JSON pointer",
+        pointer,
+    );
+    check(
+        "tools: { x: { arguments: { path: url } } }",
+        "1:34",
+        "`path` is not a JSON pointer",
+        pointer,
+    );
     let empty = "the argument means nothing: the list is empty";
-    check("tools: { x: { arguments: { /a: [] } } }", "1:32", empty, None);
+    check(
+        "tools: { x: { arguments: { /a: [] } } }",
+        "1:32",
+        empty,
+        None,
+    );
     let kind = "expected a word such as `read_path`, or a list of them, found a number";
     check("tools: { x: { arguments: { /a: 1 } } }", "1:28", kind, None);
     let name = "`a b` is not a name for a tool";
-    check("tools: { x: { name: a b } }", "1:21", name, Some("use up to 64 letters, digits, `_` and `-`"));
+    check(
+        "tools: { x: { name: a b } }",
+        "1:21",
+        name,
+        Some("use up to 64 letters, digits, `_` and `-`"),
+    );
     let several = "`tools.x*.name` would give one name to several tools";
-    check("tools: { 'x*': { name: y } }", "1:24", several, Some("name one tool"));
+    check(
+        "tools: { 'x*': { name: y } }",
+        "1:24",
+        several,
+        Some("name one tool"),
+    );
     let longer = "`tools.x.timeout` is 5m, longer than its `ceiling`, which is 1m";
-    check("tools: { x: { timeout: 5m, ceiling: 1m } }", "1:24", longer, None);
+    check(
+        "tools: { x: { timeout: 5m, ceiling: 1m } }",
+        "1:24",
+        longer,
+        None,
+    );
     check(
         "tools: { x: { retries: 11 } }",
         "1:24",
@@ -384,10 +555,17 @@ fn a_section_left_out_causes_no_errors_of_its_own() {
 #[test]
 fn token_names_and_hashes_are_unique() {
     let hash = "ab".repeat(32);
-    let text = format!("tokens:\n  - {{ name: a, sha256: {hash} }}\n  - {{ name: a, sha256: {hash} }}\n");
+    let text =
+        format!("tokens:\n  - {{ name: a, sha256: {hash} }}\n  - {{ name: a, sha256: {hash} }}\n");
     let errors = ConfigFile::parse(&text, "t").unwrap_err();
     let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
-    assert_eq!(messages, ["there are two tokens named `a`", "two tokens have the same hash"]);
+    assert_eq!(
+        messages,
+        [
+            "there are two tokens named `a`",
+            "two tokens have the same hash"
+        ]
+    );
 }
 
 #[test]
@@ -395,28 +573,50 @@ fn hosts_and_origins() {
     let good = "http: { allowed_hosts: [a, a.b-c.example, '1.2.3.4:80', '[::1]', '[::1]:80', 'a:8765'], \
                 allowed_origins: ['https://a.example:8443', 'vscode-webview://abc', 'http://[::1]:3000'] }";
     ConfigFile::parse(good, "t").unwrap();
-    for host in
-        ["", "*", "a/b", "a b", "a:0", "a:x", "a:99999", "[::1", "[x]", "-a", "a..b", "a:80:80", "a:+8"]
-    {
+    for host in [
+        "", "*", "a/b", "a b", "a:0", "a:x", "a:99999", "[::1", "[x]", "-a", "a..b", "a:80:80",
+        "a:+8",
+    ] {
         let text = format!("http: {{ allowed_hosts: ['{host}'] }}");
-        assert!(ConfigFile::parse(&text, "t").is_err(), "{host} is taken for a host");
+        assert!(
+            ConfigFile::parse(&text, "t").is_err(),
+            "{host} is taken for a host"
+        );
     }
-    for origin in ["", "*", "null", "a.example", "https://", "https://a/", "HTTPS://a", "https://u@a", "://a"]
-    {
+    for origin in [
+        "",
+        "*",
+        "null",
+        "a.example",
+        "https://",
+        "https://a/",
+        "HTTPS://a",
+        "https://u@a",
+        "://a",
+    ] {
         let text = format!("http: {{ allowed_origins: ['{origin}'] }}");
-        assert!(ConfigFile::parse(&text, "t").is_err(), "{origin} is taken for an origin");
+        assert!(
+            ConfigFile::parse(&text, "t").is_err(),
+            "{origin} is taken for an origin"
+        );
     }
 }
 
 #[test]
 fn files_that_contradict_each_other() {
     let layer = |text: &str, name: &str| {
-        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Cli)
+        Layer::new(
+            ConfigFile::parse(text, name).unwrap(),
+            Standing::Trusted,
+            RuleOrigin::Cli,
+        )
     };
     let hash = "ab".repeat(32);
-    let first = format!("tokens:\n  - {{ name: a, sha256: {hash} }}\ntools:\n  x: {{ timeout: 15m }}\n");
+    let first =
+        format!("tokens:\n  - {{ name: a, sha256: {hash} }}\ntools:\n  x: {{ timeout: 15m }}\n");
     let second = format!("limits:\n  deadline: 700s\ntokens:\n  - {{ name: b, sha256: {hash} }}\n");
-    let errors = HostConfig::resolve(&[layer(&first, "one.yaml"), layer(&second, "two.yaml")]).unwrap_err();
+    let errors =
+        HostConfig::resolve(&[layer(&first, "one.yaml"), layer(&second, "two.yaml")]).unwrap_err();
     assert_snapshot!(errors, @"
     `tools.x.timeout` is 15m, longer than `limits.deadline_ceiling`, which is 10m
      --> one.yaml:4:17
@@ -443,7 +643,11 @@ fn files_that_contradict_each_other() {
 #[test]
 fn a_journal_must_be_too_large_before_it_is_full() {
     let layer = |text: &str, name: &str| {
-        Layer::new(ConfigFile::parse(text, name).unwrap(), Standing::Trusted, RuleOrigin::Cli)
+        Layer::new(
+            ConfigFile::parse(text, name).unwrap(),
+            Standing::Trusted,
+            RuleOrigin::Cli,
+        )
     };
     let kept = layer("retention:\n  journal: { size: 10GiB }\n", "kept.yaml");
     let errors = HostConfig::resolve(std::slice::from_ref(&kept)).unwrap_err();

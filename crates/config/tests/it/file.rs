@@ -1,5 +1,8 @@
 //! What may be read from disk.
-#![expect(clippy::disallowed_methods, reason = "the test makes the files it reads")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test makes the files it reads"
+)]
 
 use std::{fs, path::Path};
 
@@ -11,7 +14,10 @@ fn check(path: &Path, expected: Result<&str, &str>) {
         (Err(error), Err(part)) => {
             let shown = error.to_string();
             assert!(shown.starts_with(part), "{shown}");
-            assert!(shown.contains(&format!("--> {}", path.display())), "{shown}");
+            assert!(
+                shown.contains(&format!("--> {}", path.display())),
+                "{shown}"
+            );
         }
         (found, expected) => panic!("{found:?} instead of {expected:?}"),
     }
@@ -26,9 +32,18 @@ fn only_small_regular_text_files_are_read() {
         path
     };
     check(&file("good.yaml", b"mode: plan\n"), Ok("mode: plan\n"));
-    check(&file("full.yaml", &vec![b'#'; 1 << 20]), Ok(&"#".repeat(1 << 20)));
-    check(&file("large.yaml", &vec![b'#'; (1 << 20) + 1]), Err("the file is larger than the limit of 1MiB"));
-    check(&file("binary.yaml", b"mode: \xff\n"), Err("the file is not UTF-8 text"));
+    check(
+        &file("full.yaml", &vec![b'#'; 1 << 20]),
+        Ok(&"#".repeat(1 << 20)),
+    );
+    check(
+        &file("large.yaml", &vec![b'#'; (1 << 20) + 1]),
+        Err("the file is larger than the limit of 1MiB"),
+    );
+    check(
+        &file("binary.yaml", b"mode: \xff\n"),
+        Err("the file is not UTF-8 text"),
+    );
     check(folder.path(), Err("not a regular file"));
     check(Path::new("/dev/null"), Err("not a regular file"));
     let missing = folder.path().join("missing.yaml");

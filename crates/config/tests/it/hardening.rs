@@ -12,10 +12,19 @@ fn check(text: &str, expected: &str) {
 
 #[test]
 fn depth_nodes_aliases_and_size_are_bounded() {
-    check(&format!("rules: {}", "[".repeat(100_000)), "recursion limit exceeded");
-    check(&format!("tools: {}", "{a: ".repeat(100_000)), "unknown key `a`");
+    check(
+        &format!("rules: {}", "[".repeat(100_000)),
+        "recursion limit exceeded",
+    );
+    check(
+        &format!("tools: {}", "{a: ".repeat(100_000)),
+        "unknown key `a`",
+    );
     check(&"- ".repeat(100_000), "the file must hold keys and values");
-    check(&format!("rules: [{}]", "allow x, ".repeat(99_000)), "the file holds too many values");
+    check(
+        &format!("rules: [{}]", "allow x, ".repeat(99_000)),
+        "the file holds too many values",
+    );
     check(&"#".repeat((1 << 20) + 1), "larger than the limit of 1MiB");
     let mut bomb = "tools:\n  a: &a0 {requires: {tasks: [x, x, x, x, x, x, x, x, x]}}\n".to_owned();
     for _ in 0..300 {
@@ -31,15 +40,24 @@ fn depth_nodes_aliases_and_size_are_bounded() {
 fn patterns_are_bounded() {
     let paths = |count: usize| format!("protect: {{ paths: [{}] }}", "a, ".repeat(count));
     ConfigFile::parse(&paths(200), "t.yaml").unwrap();
-    check(&paths(201), "`protect.paths` has 201 patterns; it can have up to 200");
+    check(
+        &paths(201),
+        "`protect.paths` has 201 patterns; it can have up to 200",
+    );
     let long = format!("protect: {{ paths: [{}] }}", "a".repeat(5000));
-    check(&long, "a pattern in `protect.paths` is longer than 4096 bytes");
+    check(
+        &long,
+        "a pattern in `protect.paths` is longer than 4096 bytes",
+    );
     let command = |pattern: &str| {
         let parameters = format!("parameters: {{ p: {{ pattern: '{pattern}' }} }}");
         format!("commands: {{ x: {{ description: d, argv: [a, '{{p}}'], {parameters} }} }}")
     };
     ConfigFile::parse(&command("(\\w{1000}){1000}"), "t.yaml").unwrap();
-    check(&command(&"a".repeat(1001)), "`commands.x.parameters.p.pattern` is longer than 1000 bytes");
+    check(
+        &command(&"a".repeat(1001)),
+        "`commands.x.parameters.p.pattern` is longer than 1000 bytes",
+    );
     check(&command(&"(".repeat(1000)), "is not a regular expression");
 }
 
@@ -48,9 +66,17 @@ fn nested_aliases_do_not_grow() {
     let mut laughs = "rules:\n  - &l0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let before = format!("*l{}, ", level - 1);
-        writeln!(laughs, "  - &l{level} [{}]", before.repeat(10).trim_end_matches(", ")).unwrap();
+        writeln!(
+            laughs,
+            "  - &l{level} [{}]",
+            before.repeat(10).trim_end_matches(", ")
+        )
+        .unwrap();
     }
-    check(&laughs, "expected a rule such as `allow read_file`, found a list");
+    check(
+        &laughs,
+        "expected a rule such as `allow read_file`, found a list",
+    );
 }
 
 #[test]
@@ -61,10 +87,16 @@ fn aliases_within_the_budget_still_work() {
 
 #[test]
 fn terminals_and_logs_are_left_alone() {
-    let error =
-        ConfigFile::parse("\"\\e[31mmode\": plan\nrules:\n  - \"a\\u202ey z\"\n", "t.yaml").unwrap_err();
+    let error = ConfigFile::parse(
+        "\"\\e[31mmode\": plan\nrules:\n  - \"a\\u202ey z\"\n",
+        "t.yaml",
+    )
+    .unwrap_err();
     let shown = error.to_string();
-    assert!(shown.contains("unknown key `\\u{1b}[31mmode`") && shown.contains("`a\\u{202e}y z`"), "{shown}");
+    assert!(
+        shown.contains("unknown key `\\u{1b}[31mmode`") && shown.contains("`a\\u{202e}y z`"),
+        "{shown}"
+    );
     assert!(!shown.contains(['\u{1b}', '\u{202e}']));
 }
 
@@ -90,8 +122,11 @@ fn no_error_shows_a_token() {
 
 #[test]
 fn thousands_of_errors_are_cut_short() {
-    let error =
-        ConfigFile::parse(&format!("rules:\n{}", "  - permit x\n".repeat(20_000)), "t.yaml").unwrap_err();
+    let error = ConfigFile::parse(
+        &format!("rules:\n{}", "  - permit x\n".repeat(20_000)),
+        "t.yaml",
+    )
+    .unwrap_err();
     assert_eq!(error.iter().count(), 20);
     assert!(error.to_string().ends_with("\n\nand 19980 more"));
 }

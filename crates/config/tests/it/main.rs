@@ -1,5 +1,8 @@
 //! One binary; each file holds the checks of one area.
-#![expect(clippy::unwrap_used, reason = "a check that panics has failed, which is what it is for")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a check that panics has failed, which is what it is for"
+)]
 
 mod a2e_host;
 mod authorities;

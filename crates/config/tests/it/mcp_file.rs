@@ -6,7 +6,8 @@ use toolpost_config::{ConfigFile, HostConfig, Layer, McpReach, McpServersFile, S
 use toolpost_model::RuleOrigin;
 
 fn parsed(text: &str) -> McpServersFile {
-    McpServersFile::parse(text, "m.json", Path::new("/home/me")).unwrap_or_else(|error| panic!("{error}"))
+    McpServersFile::parse(text, "m.json", Path::new("/home/me"))
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn config(file: McpServersFile) -> HostConfig {
@@ -19,19 +20,33 @@ fn config(file: McpServersFile) -> HostConfig {
 fn told(text: &str) -> Vec<String> {
     let config = config(parsed(text));
     let show = |text: &toolpost_config::McpText| {
-        text.as_plain().map_or_else(|| format!("{text:?}"), ToOwned::to_owned)
+        text.as_plain()
+            .map_or_else(|| format!("{text:?}"), ToOwned::to_owned)
     };
     let servers = config.mcp.servers.iter().map(|server| match &server.reach {
-        McpReach::Program { command, args, cwd, env, .. } => {
+        McpReach::Program {
+            command,
+            args,
+            cwd,
+            env,
+            ..
+        } => {
             let args: Vec<String> = args.iter().map(show).collect();
-            let env: Vec<String> =
-                env.iter().map(|(name, value)| format!("{name}={}", show(value))).collect();
-            let cwd = cwd.as_ref().map(|cwd| format!(" in {}", show(cwd))).unwrap_or_default();
+            let env: Vec<String> = env
+                .iter()
+                .map(|(name, value)| format!("{name}={}", show(value)))
+                .collect();
+            let cwd = cwd
+                .as_ref()
+                .map(|cwd| format!(" in {}", show(cwd)))
+                .unwrap_or_default();
             format!("{}: {} {args:?} {env:?}{cwd}", server.name, show(command))
         }
         McpReach::Http { url, headers } => {
-            let headers: Vec<String> =
-                headers.iter().map(|(name, value)| format!("{name}={}", show(value))).collect();
+            let headers: Vec<String> = headers
+                .iter()
+                .map(|(name, value)| format!("{name}={}", show(value)))
+                .collect();
             format!("{}: {} {headers:?}", server.name, show(url))
         }
     });
@@ -45,8 +60,11 @@ fn told(text: &str) -> Vec<String> {
 
 /// What is said of a file that is good.
 fn check_notices(text: &str, expected: &[&str]) {
-    let found: Vec<String> =
-        parsed(text).notices.iter().map(|notice| notice.to_string().replace("m.json:", "")).collect();
+    let found: Vec<String> = parsed(text)
+        .notices
+        .iter()
+        .map(|notice| notice.to_string().replace("m.json:", ""))
+        .collect();
     assert_eq!(found, expected, "{text}");
 }
 
@@ -71,14 +89,20 @@ fn files_of_desktop_programs_and_editors_are_taken_as_they_are() {
     );
     check_notices(desktop, &[]);
     let editor = r#"{"inputs": [{"id": "k"}], "servers": {"x": {"type": "stdio", "command": "${workspaceFolder}/s", "cwd": "${workspaceFolder}"}}}"#;
-    assert_eq!(told(editor), ["x: ${workspaceFolder}… [] [] in ${workspaceFolder}"]);
+    assert_eq!(
+        told(editor),
+        ["x: ${workspaceFolder}… [] [] in ${workspaceFolder}"]
+    );
     check_notices(
         editor,
         &[
             "1: `inputs` is ignored: nobody can be asked for them here; keep what they ask for in variables, and refer to those as `${env:NAME}`",
         ],
     );
-    assert_eq!(told(r#"{"mcp": {"servers": {"x": {"command": "a"}}}}"#), ["x: a [] []"]);
+    assert_eq!(
+        told(r#"{"mcp": {"servers": {"x": {"command": "a"}}}}"#),
+        ["x: a [] []"]
+    );
     assert_eq!(told("\u{feff}{\"mcpServers\": {}}"), Vec::<String>::new());
 }
 
@@ -104,7 +128,10 @@ fn what_means_nothing_here_is_named() {
         ],
     );
     let servers = config(parsed(text)).mcp.servers;
-    let times: Vec<u64> = servers.iter().map(|server| server.timeout.unwrap().as_secs()).collect();
+    let times: Vec<u64> = servers
+        .iter()
+        .map(|server| server.timeout.unwrap().as_secs())
+        .collect();
     assert_eq!(times, [30, 30]);
 }
 
@@ -145,7 +172,12 @@ fn one_bad_server_is_told_and_the_others_serve() {
 #[test]
 fn names_are_made_legal_and_said_so() {
     let text = r#"{"mcpServers": {"My Server": {"command": "a"}, "@scope/x": {"command": "a"}, "my_server": {"command": "a"}, "My-Server": {"command": "b"}, "日本": {"command": "a"}}}"#;
-    let names: Vec<String> = config(parsed(text)).mcp.servers.into_iter().map(|server| server.name).collect();
+    let names: Vec<String> = config(parsed(text))
+        .mcp
+        .servers
+        .into_iter()
+        .map(|server| server.name)
+        .collect();
     assert_eq!(names, ["My-Server", "my_server", "scope-x"]);
     check_notices(
         text,
@@ -164,14 +196,26 @@ fn bad_json_is_told_with_its_place_and_without_its_text() {
         ("", "1:1", "it ends where a value is expected"),
         ("[]", "1:1", "expected a table with `mcpServers`"),
         ("{}", "1:1", "the file names no MCP servers"),
-        ("{\"mcpServers\": 3}", "1:16", "expected a table of keys and values"),
+        (
+            "{\"mcpServers\": 3}",
+            "1:16",
+            "expected a table of keys and values",
+        ),
         (
             "{\n  \"mcpServers\": {\"x\": {\"env\": {\"K\": \"hunter2\"}}\n  \"y\": 1}",
             "3:3",
             "expected `,` or `}`",
         ),
-        ("{\"mcpServers\": {\"x\": {\"command\": 'a'}}}", "1:34", "expected a value"),
-        ("{\"mcpServers\": {\"x\": {}, \"x\": {}}}", "1:26", "the key `x` stands twice"),
+        (
+            "{\"mcpServers\": {\"x\": {\"command\": 'a'}}}",
+            "1:34",
+            "expected a value",
+        ),
+        (
+            "{\"mcpServers\": {\"x\": {}, \"x\": {}}}",
+            "1:26",
+            "the key `x` stands twice",
+        ),
         ("{\"a\": \"hunter2", "1:7", "no closing quote"),
         ("{\"a\": \"\\q\"}", "1:8", "an escape that is none"),
         ("{} x", "1:4", "goes on behind its end"),
@@ -183,7 +227,11 @@ fn bad_json_is_told_with_its_place_and_without_its_text() {
     for (text, place, message) in rows {
         let errors = McpServersFile::parse(text, "m.json", Path::new("/")).unwrap_err();
         let error = errors.iter().next().unwrap();
-        assert_eq!(format!("{}:{}", error.line, error.column), place, "{text}: {errors}");
+        assert_eq!(
+            format!("{}:{}", error.line, error.column),
+            place,
+            "{text}: {errors}"
+        );
         assert!(error.message.contains(message), "{text}: {errors}");
         assert!(!errors.to_string().contains("hunter2"), "{errors}");
     }
@@ -200,6 +248,10 @@ fn bad_json_is_told_with_its_place_and_without_its_text() {
 fn escapes_are_read_as_json_has_them() {
     let text = r#"{"mcpServers": {"x": {"command": "a", "args": ["\ud83d\ude00 \u00e9 \/ \"q\" \\ \n"]}}}"#;
     assert_eq!(told(text), ["x: a [\"😀 é / \\\"q\\\" \\\\ \\n\"] []"]);
-    let lone = McpServersFile::parse(r#"{"mcpServers": {"\ud83d": 1}}"#, "m", Path::new("/")).unwrap_err();
-    assert!(lone.to_string().contains("an escape that is none"), "{lone}");
+    let lone =
+        McpServersFile::parse(r#"{"mcpServers": {"\ud83d": 1}}"#, "m", Path::new("/")).unwrap_err();
+    assert!(
+        lone.to_string().contains("an escape that is none"),
+        "{lone}"
+    );
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use toolpost_config::{
-    CodeConfig, ConfigFile, CredentialConfig, CredentialSource, HostConfig, Layer, ProtectConfig, RootConfig,
-    SandboxConfig, Standing, config_example,
+    CodeConfig, ConfigFile, CredentialConfig, CredentialSource, HostConfig, Layer, ProtectConfig,
+    RootConfig, SandboxConfig, Standing, config_example,
 };
 use toolpost_model::{Access, RuleOrigin, SandboxProfile};
 
@@ -19,7 +19,11 @@ fn resolved(text: &str) -> HostConfig {
 fn check(text: &str, place: &str, message: &str, hint: Option<&str>) {
     let errors = ConfigFile::parse(text, "t").unwrap_err();
     let error = errors.iter().next().unwrap();
-    let found = (format!("{}:{}", error.line, error.column), error.message.as_str(), error.hint.as_deref());
+    let found = (
+        format!("{}:{}", error.line, error.column),
+        error.message.as_str(),
+        error.hint.as_deref(),
+    );
     assert_eq!(found, (place.to_owned(), message, hint), "{text}");
     assert_eq!(errors.iter().count(), 1, "{errors}");
 }
@@ -46,16 +50,40 @@ fn each_key_reaches_its_own_setting() {
     };
     assert_eq!(config.sandbox, sandbox);
     let paths = vec!["deploy/**".to_owned(), "**/*.pem".to_owned()];
-    assert_eq!(config.protect, ProtectConfig { defaults: false, git: false, paths });
+    assert_eq!(
+        config.protect,
+        ProtectConfig {
+            defaults: false,
+            git: false,
+            paths
+        }
+    );
     let tools = vec!["read_file".parse().unwrap()];
-    assert_eq!(config.code, CodeConfig { tools, memory: 18 << 20, calls: 7, python3: false });
+    assert_eq!(
+        config.code,
+        CodeConfig {
+            tools,
+            memory: 18 << 20,
+            calls: 7,
+            python3: false
+        }
+    );
 }
 
 #[test]
 fn the_example_is_what_it_says() {
     let config = resolved(config_example());
-    let roots = [("/etc/toolpost/../lib", Access::Read), ("/etc/toolpost/../shared", Access::Write)];
-    assert_eq!(config.roots, roots.map(|(path, access)| RootConfig { path: path.into(), access }));
+    let roots = [
+        ("/etc/toolpost/../lib", Access::Read),
+        ("/etc/toolpost/../shared", Access::Write),
+    ];
+    assert_eq!(
+        config.roots,
+        roots.map(|(path, access)| RootConfig {
+            path: path.into(),
+            access
+        })
+    );
     assert_eq!(config.network.private, ["http://127.0.0.1:8080/"]);
     let [github, _, shop] = config.network.credentials.as_slice() else {
         panic!("{:?}", config.network.credentials);
@@ -70,24 +98,47 @@ fn the_example_is_what_it_says() {
         place: github.place.clone(),
     };
     assert_eq!(*github, expected);
-    assert!(github.place.starts_with("toolpost.yaml:"), "{}", github.place);
-    assert_eq!(shop.source, CredentialSource::Variable("SHOP_TOKEN".to_owned()));
-    assert_eq!((shop.header.as_str(), shop.scheme.as_deref()), ("X-Api-Key", None));
+    assert!(
+        github.place.starts_with("toolpost.yaml:"),
+        "{}",
+        github.place
+    );
+    assert_eq!(
+        shop.source,
+        CredentialSource::Variable("SHOP_TOKEN".to_owned())
+    );
+    assert_eq!(
+        (shop.header.as_str(), shop.scheme.as_deref()),
+        ("X-Api-Key", None)
+    );
 }
 
 #[test]
 fn a_credential_is_for_urls_for_tools_or_for_both() {
-    let config = resolved("network: { credentials: { x: { env: X, tools: [commands.deploy, 'mcp.*'] } } }");
+    let config =
+        resolved("network: { credentials: { x: { env: X, tools: [commands.deploy, 'mcp.*'] } } }");
     let found = &config.network.credentials[0];
     let tools: Vec<&str> = found.tools.iter().map(|tool| tool.as_str()).collect();
-    assert_eq!((tools, found.urls.len()), (vec!["commands.deploy", "mcp.*"], 0));
+    assert_eq!(
+        (tools, found.urls.len()),
+        (vec!["commands.deploy", "mcp.*"], 0)
+    );
     for (bad, expected) in [
         ("env: X", "neither `urls` nor `tools`"),
-        ("env: X, tools: []", "`network.credentials.x.tools` is empty"),
-        ("env: X, tools: ['a b']", "`a b` in `network.credentials.x.tools` is not the name of a tool"),
+        (
+            "env: X, tools: []",
+            "`network.credentials.x.tools` is empty",
+        ),
+        (
+            "env: X, tools: ['a b']",
+            "`a b` in `network.credentials.x.tools` is not the name of a tool",
+        ),
     ] {
-        let error =
-            ConfigFile::parse(&format!("network: {{ credentials: {{ x: {{ {bad} }} }} }}"), "t").unwrap_err();
+        let error = ConfigFile::parse(
+            &format!("network: {{ credentials: {{ x: {{ {bad} }} }} }}"),
+            "t",
+        )
+        .unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
@@ -106,7 +157,11 @@ fn schemes_follow_headers() {
             "network: {{ credentials: {{ x: {{ env: X, {written} urls: ['https://a'] }} }} }}"
         ));
         let found = &config.network.credentials[0];
-        assert_eq!((found.header.as_str(), found.scheme.as_deref()), expected, "{written}");
+        assert_eq!(
+            (found.header.as_str(), found.scheme.as_deref()),
+            expected,
+            "{written}"
+        );
     }
 }
 
@@ -117,9 +172,15 @@ fn beginnings_of_urls_end_behind_the_host_at_least() {
         ("https://API.example.org/v1", "https://api.example.org/v1"),
         ("HTTP://[::1]/x/", "http://[::1]/x/"),
     ] {
-        assert_eq!(resolved(&format!("network: {{ private: ['{written}'] }}")).network.private, [expected]);
+        assert_eq!(
+            resolved(&format!("network: {{ private: ['{written}'] }}"))
+                .network
+                .private,
+            [expected]
+        );
     }
-    let hint = "write scheme and host, with or without a path, such as `http://127.0.0.1:8080/api/`";
+    let hint =
+        "write scheme and host, with or without a path, such as `http://127.0.0.1:8080/api/`";
     for bad in [
         "",
         "127.0.0.1:8080",
@@ -134,35 +195,85 @@ fn beginnings_of_urls_end_behind_the_host_at_least() {
         "http://a\\b/",
     ] {
         let message = format!("`{bad}` in `network.private` is not the beginning of a URL");
-        check(&format!("network: {{ private: ['{bad}'] }}"), "1:22", &message, Some(hint));
+        check(
+            &format!("network: {{ private: ['{bad}'] }}"),
+            "1:22",
+            &message,
+            Some(hint),
+        );
     }
     let message = "a text with `@` in `network.private` is not the beginning of a URL";
-    check("network: { private: ['http://u:hunter2@a/'] }", "1:22", message, Some(hint));
+    check(
+        "network: { private: ['http://u:hunter2@a/'] }",
+        "1:22",
+        message,
+        Some(hint),
+    );
 }
 
 #[test]
 fn roots_and_protected_paths() {
-    check("roots: [{ pth: x }]", "1:11", "unknown key `pth`", Some("did you mean `path`?"));
-    check("roots: [{ access: read }]", "1:11", "the key `path` is missing", None);
+    check(
+        "roots: [{ pth: x }]",
+        "1:11",
+        "unknown key `pth`",
+        Some("did you mean `path`?"),
+    );
+    check(
+        "roots: [{ access: read }]",
+        "1:11",
+        "the key `path` is missing",
+        None,
+    );
     let words = "`rw` is not one of read, write";
     check("roots: [{ path: x, access: rw }]", "1:28", words, None);
     let home = "`roots.path` is `~/lib`, and `~` is not expanded here";
-    check("roots: [{ path: ~/lib }]", "1:17", home, Some("write the whole path"));
-    check("roots: [{ path: '' }]", "1:17", "`roots.path` is empty", None);
-    check("protect: { paths: [' '] }", "1:20", "`protect.paths` holds an empty pattern", None);
+    check(
+        "roots: [{ path: ~/lib }]",
+        "1:17",
+        home,
+        Some("write the whole path"),
+    );
+    check(
+        "roots: [{ path: '' }]",
+        "1:17",
+        "`roots.path` is empty",
+        None,
+    );
+    check(
+        "protect: { paths: [' '] }",
+        "1:20",
+        "`protect.paths` holds an empty pattern",
+        None,
+    );
     let hint = Some("write it from there, such as `deploy/**`, or `**/name` for any depth");
     for bad in ["/etc/**", "~/x", "../x", "a/../b", "./a"] {
         let message = format!("`{bad}` in `protect.paths` does not begin at the top of a root");
-        check(&format!("protect: {{ paths: ['{bad}'] }}"), "1:20", &message, hint);
+        check(
+            &format!("protect: {{ paths: ['{bad}'] }}"),
+            "1:20",
+            &message,
+            hint,
+        );
     }
-    let errors = ConfigFile::parse("protect: { paths: ['a[', 'ok/**'] }", "t").unwrap_err().to_string();
-    assert!(errors.starts_with("`a[` in `protect.paths` is not a pattern: "), "{errors}");
+    let errors = ConfigFile::parse("protect: { paths: ['a[', 'ok/**'] }", "t")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        errors.starts_with("`a[` in `protect.paths` is not a pattern: "),
+        "{errors}"
+    );
 }
 
 #[test]
 fn sandbox() {
     let words = "`workspace` is not one of read-only, workspace-write, network, none";
-    check("sandbox: { profile: workspace }", "1:21", words, Some("did you mean `workspace-write`?"));
+    check(
+        "sandbox: { profile: workspace }",
+        "1:21",
+        words,
+        Some("did you mean `workspace-write`?"),
+    );
     let memory = "`sandbox.memory` is 1MiB; it must be between 16MiB and 1024GiB";
     check("sandbox: { memory: 1MiB }", "1:20", memory, None);
     check(
@@ -177,11 +288,21 @@ fn sandbox() {
         "`sandbox.open_files` is 3; it must be between 16 and 1000000",
         None,
     );
-    check("sandbox: { tmp: 0 }", "1:17", "`sandbox.tmp` is 0; it must be between 1MiB and 1024GiB", None);
+    check(
+        "sandbox: { tmp: 0 }",
+        "1:17",
+        "`sandbox.tmp` is 0; it must be between 1MiB and 1024GiB",
+        None,
+    );
     let size = "`sandbox.file_size` is 0; it must be between 1KiB and 1048576GiB";
     check("sandbox: { file_size: 0 }", "1:23", size, None);
     let home = "`sandbox.readable` is `~/sdk`, and `~` is not expanded here";
-    check("sandbox: { readable: [~/sdk] }", "1:23", home, Some("write the whole path"));
+    check(
+        "sandbox: { readable: [~/sdk] }",
+        "1:23",
+        home,
+        Some("write the whole path"),
+    );
 }
 
 #[test]
@@ -219,16 +340,38 @@ fn variables_that_no_child_gets() {
         ("RUSTC_WRAPPER", code),
         ("IFS", code),
     ] {
-        let message = format!("`{name}` in `sandbox.environment` is never handed to a process: {why}");
-        check(&format!("sandbox: {{ environment: [{name}] }}"), "1:26", &message, None);
+        let message =
+            format!("`{name}` in `sandbox.environment` is never handed to a process: {why}");
+        check(
+            &format!("sandbox: {{ environment: [{name}] }}"),
+            "1:26",
+            &message,
+            None,
+        );
     }
     let names = "JAVA_HOME, GIT_AUTHOR_NAME, GIT_COMMITTER_EMAIL, http_proxy, CI";
     ConfigFile::parse(&format!("sandbox: {{ environment: [{names}] }}"), "t").unwrap();
-    let not_a_name = |text: &str| format!("`{text}` in `sandbox.environment` is not the name of a variable");
-    check("sandbox: { environment: [1A] }", "1:26", &not_a_name("1A"), None);
-    check("sandbox: { environment: [A-B] }", "1:26", &not_a_name("A-B"), None);
+    let not_a_name =
+        |text: &str| format!("`{text}` in `sandbox.environment` is not the name of a variable");
+    check(
+        "sandbox: { environment: [1A] }",
+        "1:26",
+        &not_a_name("1A"),
+        None,
+    );
+    check(
+        "sandbox: { environment: [A-B] }",
+        "1:26",
+        &not_a_name("A-B"),
+        None,
+    );
     let hint = "only the name stands here; the value comes from the host's environment";
-    check("sandbox: { environment: [A=b] }", "1:26", &not_a_name("A=b"), Some(hint));
+    check(
+        "sandbox: { environment: [A=b] }",
+        "1:26",
+        &not_a_name("A=b"),
+        Some(hint),
+    );
 }
 
 #[test]
@@ -239,22 +382,53 @@ fn credentials() {
     let hint = "write it into a file that only you can read, and name that under `file`";
     check(&one(urls), "1:30", neither, Some(hint));
     let both = "the credential has a `file` and an `env`; it can only have one";
-    check(&one(&format!("file: a, env: A, {urls}")), "1:30", both, None);
+    check(
+        &one(&format!("file: a, env: A, {urls}")),
+        "1:30",
+        both,
+        None,
+    );
     let nothing = "the credential has neither `urls` nor `tools`, so it is for nothing";
     let name_urls = "name the beginnings of the URLs it is for, such as `https://api.example.org/`, or the tools that get it under `tools`";
     check(&one("env: A"), "1:30", nothing, Some(name_urls));
     let empty = "`network.credentials.x.urls` is empty, so the credential could never be sent";
-    check(&one("env: A, urls: []"), "1:46", empty, Some("leave it out, or name something"));
+    check(
+        &one("env: A, urls: []"),
+        "1:46",
+        empty,
+        Some("leave it out, or name something"),
+    );
     let home = "`network.credentials.x.file` is `~/t`, and `~` is not expanded here";
-    check(&one(&format!("file: ~/t, {urls}")), "1:38", home, Some("write the whole path"));
+    check(
+        &one(&format!("file: ~/t, {urls}")),
+        "1:38",
+        home,
+        Some("write the whole path"),
+    );
     let framing = "`network.credentials.x.header` is `Host`, which carries no credential";
     let header_hint = Some("such as `Authorization` or `X-Api-Key`");
-    check(&one(&format!("env: A, header: Host, {urls}")), "1:48", framing, header_hint);
+    check(
+        &one(&format!("env: A, header: Host, {urls}")),
+        "1:48",
+        framing,
+        header_hint,
+    );
     let header = "`network.credentials.x.header` is not the name of a header";
-    check(&one(&format!("env: A, header: 'a: b', {urls}")), "1:48", header, header_hint);
+    check(
+        &one(&format!("env: A, header: 'a: b', {urls}")),
+        "1:48",
+        header,
+        header_hint,
+    );
     let scheme = "`network.credentials.x.scheme` is not a word";
-    let scheme_hint = "one word, such as `Bearer` or `token`; the value itself never stands in the file";
-    check(&one(&format!("env: A, scheme: 'a b', {urls}")), "1:48", scheme, Some(scheme_hint));
+    let scheme_hint =
+        "one word, such as `Bearer` or `token`; the value itself never stands in the file";
+    check(
+        &one(&format!("env: A, scheme: 'a b', {urls}")),
+        "1:48",
+        scheme,
+        Some(scheme_hint),
+    );
     let name = "`a b` is not a name for a credential";
     let name_hint = Some("use up to 64 letters, digits, `_`, `-` and `.`");
     let text = format!("network: {{ credentials: {{ 'a b': {{ env: A, {urls} }} }} }}");
@@ -298,7 +472,12 @@ fn code() {
     let hint = Some("names hold letters, digits and `_-./:`, with `*` for any characters");
     for bad in ["", "a b", "class:read"] {
         let message = format!("`{bad}` in `code.tools` is not the name of a tool");
-        check(&format!("code: {{ tools: ['{bad}'] }}"), "1:17", &message, hint);
+        check(
+            &format!("code: {{ tools: ['{bad}'] }}"),
+            "1:17",
+            &message,
+            hint,
+        );
     }
     check(
         "code: { memory: 1MiB }",

@@ -10,8 +10,8 @@ use std::{
 use serde_json::{Value, json};
 use toolpost_amplifier::{Include, ModuleSource};
 use toolpost_config::{
-    ConfigErrors, ConfigFile, FetchedBundle, HostConfig, Layer, LoadedPlan, ModuleInstall, ModuleIsolation,
-    Notice, PlanReader, Standing,
+    ConfigErrors, ConfigFile, FetchedBundle, HostConfig, Layer, LoadedPlan, ModuleInstall,
+    ModuleIsolation, Notice, PlanReader, Standing,
 };
 use toolpost_model::{HookStanding, RuleOrigin, SandboxProfile};
 
@@ -20,7 +20,11 @@ fn lookup(name: &str) -> Option<String> {
 }
 
 fn read(path: &Path) -> Result<LoadedPlan, ConfigErrors> {
-    PlanReader { lookup: &lookup, find: &|_| None }.read(path)
+    PlanReader {
+        lookup: &lookup,
+        find: &|_| None,
+    }
+    .read(path)
 }
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -36,7 +40,9 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 fn layer(text: &str, standing: Standing, plans: &[&Path]) -> Layer {
     let parsed = ConfigFile::parse(text, "t.yaml").unwrap();
     let plans = plans.iter().map(|path| read(path).unwrap().plan).collect();
-    Layer::new(parsed, standing, RuleOrigin::Cli).relative_to("/etc/x").with_plans(plans)
+    Layer::new(parsed, standing, RuleOrigin::Cli)
+        .relative_to("/etc/x")
+        .with_plans(plans)
 }
 
 /// `id source config` of each module.
@@ -44,7 +50,11 @@ fn told(config: &HostConfig, folder: &Path) -> Vec<String> {
     let short = |source: &ModuleSource| source.to_string().replace(folder.to_str().unwrap(), ".");
     let line = |module: &toolpost_amplifier::PlannedModule| {
         let source = module.source.as_ref().map_or("-".to_owned(), short);
-        format!("{} {source} {}", module.id, Value::Object(module.config.clone()))
+        format!(
+            "{} {source} {}",
+            module.id,
+            Value::Object(module.config.clone())
+        )
     };
     config.modules.iter().map(line).collect()
 }
@@ -61,10 +71,24 @@ fn a_plan_of_an_agent_is_read_as_python_would_read_it() {
     assert_eq!(notices, Vec::<Notice>::new());
     let config_of = json!({ "quiet": true, "level": 16, "in": "attic/top", "word": "yes" });
     assert_eq!(Value::Object(config.modules[0].config.clone()), config_of);
-    assert_eq!(config.modules[0].source, Some(ModuleSource::Path(folder.path().join("mods/a"))));
+    assert_eq!(
+        config.modules[0].source,
+        Some(ModuleSource::Path(folder.path().join("mods/a")))
+    );
     let loaded = read(&plan).unwrap();
-    assert_eq!(loaded.files.iter().map(|(path, _)| path).collect::<Vec<_>>(), [&plan]);
-    let places: Vec<&str> = loaded.notes.iter().map(|note| note.place.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(
+        loaded
+            .files
+            .iter()
+            .map(|(path, _)| path)
+            .collect::<Vec<_>>(),
+        [&plan]
+    );
+    let places: Vec<&str> = loaded
+        .notes
+        .iter()
+        .map(|note| note.place.rsplit(' ').next().unwrap())
+        .collect();
     assert_eq!(places, ["common", "session"]);
 }
 
@@ -75,17 +99,30 @@ fn bundles_build_on_bundles_in_markdown_and_in_folders() {
             "bundle.md",
             "---\nbundle: { name: top }\nincludes:\n  - ./base\n  - bundle: more.yaml\ntools:\n  - module: tool-a\n    config: { paths: [c] }\n---\n\n# Words for a model\n\ntools: none\n",
         ),
-        ("base/bundle.yaml", "tools:\n  - { module: tool-a, source: ./a, config: { paths: [a] } }\n"),
-        ("more.yaml", "tools:\n  - { module: tool-a, config: { paths: [b] } }\n  - { module: tool-b }\n"),
+        (
+            "base/bundle.yaml",
+            "tools:\n  - { module: tool-a, source: ./a, config: { paths: [a] } }\n",
+        ),
+        (
+            "more.yaml",
+            "tools:\n  - { module: tool-a, config: { paths: [b] } }\n  - { module: tool-b }\n",
+        ),
     ]);
     // Written as a file that could be the name of a package.
     let text = fs::read_to_string(folder.path().join("bundle.md")).unwrap();
-    fs::write(folder.path().join("bundle.md"), text.replace("bundle: more.yaml", "bundle: ./more.yaml"))
-        .unwrap();
-    let (config, _) = HostConfig::resolve(&[layer("", Standing::Trusted, &[folder.path()])]).unwrap();
+    fs::write(
+        folder.path().join("bundle.md"),
+        text.replace("bundle: more.yaml", "bundle: ./more.yaml"),
+    )
+    .unwrap();
+    let (config, _) =
+        HostConfig::resolve(&[layer("", Standing::Trusted, &[folder.path()])]).unwrap();
     assert_eq!(
         told(&config, folder.path()),
-        ["tool-a ./base/a {\"paths\":[\"a\",\"b\",\"c\"]}", "tool-b - {}"]
+        [
+            "tool-a ./base/a {\"paths\":[\"a\",\"b\",\"c\"]}",
+            "tool-b - {}"
+        ]
     );
     assert_eq!(read(folder.path()).unwrap().files.len(), 3);
 }
@@ -93,20 +130,43 @@ fn bundles_build_on_bundles_in_markdown_and_in_folders() {
 #[test]
 fn what_must_be_fetched_first_is_told_and_then_read() {
     let folder = folder(&[
-        ("plan.yaml", "includes: ['git+https://h/o/r@main#subdirectory=x']\ntools: [{ module: tool-b }]\n"),
-        ("fetched/bundle.yaml", "tools: [{ module: tool-a, source: ./a }]\n"),
+        (
+            "plan.yaml",
+            "includes: ['git+https://h/o/r@main#subdirectory=x']\ntools: [{ module: tool-b }]\n",
+        ),
+        (
+            "fetched/bundle.yaml",
+            "tools: [{ module: tool-a, source: ./a }]\n",
+        ),
     ]);
     let plan = folder.path().join("plan.yaml");
     let loaded = read(&plan).unwrap();
     assert_eq!(loaded.missing.len(), 1);
-    assert_eq!(loaded.missing[0].source.to_string(), "git+https://h/o/r@main#subdirectory=x");
+    assert_eq!(
+        loaded.missing[0].source.to_string(),
+        "git+https://h/o/r@main#subdirectory=x"
+    );
     let find = |source: &ModuleSource| -> Option<FetchedBundle> {
         let path = folder.path().join("fetched");
-        matches!(source, ModuleSource::Git { .. }).then(|| FetchedBundle { repository: path.clone(), path })
+        matches!(source, ModuleSource::Git { .. }).then(|| FetchedBundle {
+            repository: path.clone(),
+            path,
+        })
     };
-    let loaded = PlanReader { lookup: &lookup, find: &find }.read(&plan).unwrap();
+    let loaded = PlanReader {
+        lookup: &lookup,
+        find: &find,
+    }
+    .read(&plan)
+    .unwrap();
     assert_eq!(loaded.missing, []);
-    let modules: Vec<String> = loaded.plan.settle().0.iter().map(|module| module.id.to_string()).collect();
+    let modules: Vec<String> = loaded
+        .plan
+        .settle()
+        .0
+        .iter()
+        .map(|module| module.id.to_string())
+        .collect();
     assert_eq!(modules, ["tool-a", "tool-b"]);
 }
 
@@ -114,40 +174,77 @@ fn what_must_be_fetched_first_is_told_and_then_read() {
 fn what_is_wrong_is_told_with_the_file() {
     let check = |files: &[(&str, &str)], expected: &[&str]| {
         let folder = folder(files);
-        let error = read(&folder.path().join(files[0].0)).unwrap_err().to_string();
+        let error = read(&folder.path().join(files[0].0))
+            .unwrap_err()
+            .to_string();
         for part in expected {
             assert!(error.contains(part), "{error}");
         }
     };
     check(
         &[("p.yaml", "tools: [{}, { module: 5 }]")],
-        &["`tools[0]`", "tools[0]_module_required", "tools[1]_module_type", "p.yaml"],
+        &[
+            "`tools[0]`",
+            "tools[0]_module_required",
+            "tools[1]_module_type",
+            "p.yaml",
+        ],
     );
     check(&[("p.yaml", "tools: [\n")], &["p.yaml"]);
     check(&[("p.yaml", "- x\n")], &["root_type"]);
     check(&[("p.md", "# only words\n")], &["holds no plan", "---"]);
     check(&[("p.yaml", "includes: [./p.yaml]")], &["builds on itself"]);
-    check(&[("p.yaml", "includes: [./q.yaml]"), ("q.yaml", "includes: [./p.yaml]")], &["builds on itself"]);
-    check(&[("p.yaml", "includes: [./missing.yaml]")], &["missing.yaml", "cannot be read"]);
-    check(&[("p.yaml", "a: &a [x, x]\nb: &b [*a, *a]\nb: 1\n")], &["twice"]);
+    check(
+        &[
+            ("p.yaml", "includes: [./q.yaml]"),
+            ("q.yaml", "includes: [./p.yaml]"),
+        ],
+        &["builds on itself"],
+    );
+    check(
+        &[("p.yaml", "includes: [./missing.yaml]")],
+        &["missing.yaml", "cannot be read"],
+    );
+    check(
+        &[("p.yaml", "a: &a [x, x]\nb: &b [*a, *a]\nb: 1\n")],
+        &["twice"],
+    );
 }
 
 #[test]
 fn layers_are_laid_over_one_another_and_untrusted_ones_bring_nothing() {
     let folder = folder(&[
-        ("one.yaml", "tools: [{ module: tool-a, config: { x: 1, list: [1] } }]"),
-        ("two.yaml", "tools: [{ module: tool-a, config: { x: 2, list: { replace: [2] } } }]"),
+        (
+            "one.yaml",
+            "tools: [{ module: tool-a, config: { x: 1, list: [1] } }]",
+        ),
+        (
+            "two.yaml",
+            "tools: [{ module: tool-a, config: { x: 2, list: { replace: [2] } } }]",
+        ),
         ("evil.yaml", "tools: [{ module: tool-evil }]"),
     ]);
-    let [one, two, evil] = ["one.yaml", "two.yaml", "evil.yaml"].map(|name| folder.path().join(name));
+    let [one, two, evil] =
+        ["one.yaml", "two.yaml", "evil.yaml"].map(|name| folder.path().join(name));
     let layers = [
-        layer("include: [one.yaml, two.yaml]", Standing::Trusted, &[&one, &two]),
+        layer(
+            "include: [one.yaml, two.yaml]",
+            Standing::Trusted,
+            &[&one, &two],
+        ),
         layer("include: [evil.yaml]", Standing::Untrusted, &[&evil]),
     ];
     let (config, notices) = HostConfig::resolve(&layers).unwrap();
-    assert_eq!(told(&config, folder.path()), ["tool-a - {\"x\":2,\"list\":[2]}"]);
+    assert_eq!(
+        told(&config, folder.path()),
+        ["tool-a - {\"x\":2,\"list\":[2]}"]
+    );
     assert_eq!((notices.len(), notices[0].key.as_str()), (1, "include"));
-    assert!(notices[0].message.contains("evil.yaml"), "{}", notices[0].message);
+    assert!(
+        notices[0].message.contains("evil.yaml"),
+        "{}",
+        notices[0].message
+    );
 }
 
 #[test]
@@ -159,13 +256,25 @@ fn the_section_says_how_modules_run() {
                 wasm:\n    tool-w: { directories: [{ path: in, access: write }], network: true, memory: 1MiB }\n";
     let (config, _) = HostConfig::resolve(&[layer(text, Standing::Trusted, &[])]).unwrap();
     let found = config.amplifier;
-    assert_eq!((found.isolation, found.install), (ModuleIsolation::Process, ModuleInstall::Offline));
-    assert_eq!(found.python, Some(PathBuf::from("/etc/x/./venv/bin/python")));
+    assert_eq!(
+        (found.isolation, found.install),
+        (ModuleIsolation::Process, ModuleInstall::Offline)
+    );
+    assert_eq!(
+        found.python,
+        Some(PathBuf::from("/etc/x/./venv/bin/python"))
+    );
     assert_eq!(found.sandbox, Some(SandboxProfile::Network));
-    assert_eq!((found.readable, found.writable), (vec!["/etc/x/models".into()], vec!["/scratch".into()]));
+    assert_eq!(
+        (found.readable, found.writable),
+        (vec!["/etc/x/models".into()], vec!["/scratch".into()])
+    );
     assert_eq!(found.hooks["hooks-audit"], HookStanding::Observer);
     assert!(found.post_on_failure);
-    assert_eq!((found.mount_timeout, found.max_result), (Some(Duration::from_secs(90)), Some(2 << 20)));
+    assert_eq!(
+        (found.mount_timeout, found.max_result),
+        (Some(Duration::from_secs(90)), Some(2 << 20))
+    );
     let wasm = &found.wasm["tool-w"];
     assert_eq!(
         (wasm.directories[0].path.clone(), wasm.network, wasm.memory),
@@ -182,7 +291,10 @@ fn an_untrusted_file_may_only_hold_modules_shorter() {
     let (config, notices) =
         HostConfig::resolve(&[trusted.clone(), layer(text, Standing::Untrusted, &[])]).unwrap();
     let found = &config.amplifier;
-    assert_eq!((found.isolation, found.install), (ModuleIsolation::Process, ModuleInstall::Offline));
+    assert_eq!(
+        (found.isolation, found.install),
+        (ModuleIsolation::Process, ModuleInstall::Offline)
+    );
     assert_eq!(found.sandbox, Some(SandboxProfile::ReadOnly));
     let mut ignored: Vec<&str> = notices.iter().map(|notice| notice.key.as_str()).collect();
     ignored.sort_unstable();
@@ -202,7 +314,8 @@ fn an_untrusted_file_may_only_hold_modules_shorter() {
     assert_eq!(ignored, expected.map(|key| format!("amplifier.{key}")));
     assert!(found.pass.is_empty() && found.wasm.is_empty() && found.python.is_none());
     let loose = "amplifier: { isolation: shared, install: auto, sandbox: none }";
-    let (config, notices) = HostConfig::resolve(&[trusted, layer(loose, Standing::Untrusted, &[])]).unwrap();
+    let (config, notices) =
+        HostConfig::resolve(&[trusted, layer(loose, Standing::Untrusted, &[])]).unwrap();
     assert_eq!(config.amplifier.sandbox, Some(SandboxProfile::Network));
     assert_eq!(notices.len(), 1, "{notices:?}");
 }
@@ -218,16 +331,26 @@ fn a_profile_tightened_for_all_holds_for_modules_too() {
 #[test]
 fn variables_that_change_code_are_refused_and_secrets_are_not() {
     for (text, refused) in [
-        ("amplifier: { pass: [SEARCH_API_KEY, SSH_AUTH_SOCK] }", false),
+        (
+            "amplifier: { pass: [SEARCH_API_KEY, SSH_AUTH_SOCK] }",
+            false,
+        ),
         ("amplifier: { pass: [LD_PRELOAD] }", true),
         ("amplifier: { pass: [PYTHONPATH] }", true),
         ("amplifier: { pass: ['A=b'] }", true),
         ("amplifier: { environment: { PYTHONSTARTUP: /x } }", true),
-        ("amplifier: { wasm: { w: { environment: { 'a b': c } } } }", true),
+        (
+            "amplifier: { wasm: { w: { environment: { 'a b': c } } } }",
+            true,
+        ),
         ("amplifier: { concurrency: 0 }", true),
         ("include: ['~/plan.yaml']", true),
     ] {
-        assert_eq!(ConfigFile::parse(text, "t.yaml").is_err(), refused, "{text}");
+        assert_eq!(
+            ConfigFile::parse(text, "t.yaml").is_err(),
+            refused,
+            "{text}"
+        );
     }
 }
 
@@ -235,10 +358,24 @@ fn variables_that_change_code_are_refused_and_secrets_are_not() {
 fn loaded_of(folder: &Path, plan: &str, fetched: Option<&str>) -> (Vec<String>, Vec<String>) {
     let find = |_: &ModuleSource| -> Option<FetchedBundle> {
         let repository = folder.join("fetched");
-        Some(FetchedBundle { path: repository.join(fetched?), repository })
+        Some(FetchedBundle {
+            path: repository.join(fetched?),
+            repository,
+        })
     };
-    let loaded = PlanReader { lookup: &lookup, find: &find }.read(&folder.join(plan)).unwrap();
-    let modules = loaded.plan.settle().0.iter().map(|module| module.id.to_string()).collect();
+    let loaded = PlanReader {
+        lookup: &lookup,
+        find: &find,
+    }
+    .read(&folder.join(plan))
+    .unwrap();
+    let modules = loaded
+        .plan
+        .settle()
+        .0
+        .iter()
+        .map(|module| module.id.to_string())
+        .collect();
     let missing = |include: &Include| match &include.source {
         ModuleSource::Unspoken { text, why } => format!("{text}: {why}"),
         source => source.to_string(),
@@ -257,10 +394,19 @@ fn files_of_a_bundle_are_found_by_the_bundles_name() {
             "behaviors/one.yaml",
             "includes: [{ bundle: 'mine:behaviors/two' }]\nhooks: [{ module: hooks-one }]\n",
         ),
-        ("behaviors/two/bundle.yaml", "hooks: [{ module: hooks-two }]\n"),
+        (
+            "behaviors/two/bundle.yaml",
+            "hooks: [{ module: hooks-two }]\n",
+        ),
         ("fetched/bundle.md", "---\nbundle: { name: base }\n---\n"),
-        ("fetched/behaviors/x.yaml", "bundle: { name: behavior-x }\nincludes: ['base:behaviors/y']\n"),
-        ("fetched/behaviors/y.yml", "includes: ['base:behaviors/x']\nhooks: [{ module: hooks-y }]\n"),
+        (
+            "fetched/behaviors/x.yaml",
+            "bundle: { name: behavior-x }\nincludes: ['base:behaviors/y']\n",
+        ),
+        (
+            "fetched/behaviors/y.yml",
+            "includes: ['base:behaviors/x']\nhooks: [{ module: hooks-y }]\n",
+        ),
     ]);
     let (modules, missing) = loaded_of(folder.path(), "bundle.md", Some("behaviors/x.yaml"));
     assert_eq!(missing, Vec::<String>::new());
@@ -270,8 +416,9 @@ fn files_of_a_bundle_are_found_by_the_bundles_name() {
 #[test]
 fn an_include_that_cannot_be_resolved_is_missing() {
     let check = |include: &str, reason: &str| {
-        let plan =
-            format!("bundle: {{ name: mine }}\nincludes: ['{include}']\nhooks: [{{ module: hooks-own }}]\n");
+        let plan = format!(
+            "bundle: {{ name: mine }}\nincludes: ['{include}']\nhooks: [{{ module: hooks-own }}]\n"
+        );
         let folder = folder(&[("plan.yaml", &plan), ("empty/x.txt", "")]);
         let (modules, missing) = loaded_of(folder.path(), "plan.yaml", None);
         assert_eq!(modules, ["hooks-own"]);
@@ -281,10 +428,16 @@ fn an_include_that_cannot_be_resolved_is_missing() {
     check("mine:behaviors/no", "has no file `behaviors/no`");
     check("mine:../other", "no path inside of a bundle");
     check("mine:", "no path inside of a bundle");
-    check("foundation:behaviors/x", "no bundle of this plan is named `foundation`");
+    check(
+        "foundation:behaviors/x",
+        "no bundle of this plan is named `foundation`",
+    );
     check("foundation", "neither a file nor an address");
     check("C:\\bundles\\x", "another system");
-    check("git+https://h/o/r#subdirectory=x.yaml", "git+https://h/o/r#subdirectory=x.yaml");
+    check(
+        "git+https://h/o/r#subdirectory=x.yaml",
+        "git+https://h/o/r#subdirectory=x.yaml",
+    );
 }
 
 #[test]
@@ -294,16 +447,30 @@ fn included_files_stay_inside_of_their_repository() {
         ("plan.yaml", "includes: ['git+https://h/o/r']\n"),
         ("local.yaml", "includes: [./clone/bundle.yaml]\n"),
         ("outside.yaml", "hooks: [{ module: hooks-outside }]\n"),
-        ("fetched/bundle.yaml", "bundle: { name: base }\nincludes: [../outside.yaml, 'base:inner/link']\n"),
-        ("fetched/broken.yaml", "includes: [./behaviors/none.yaml, ./behaviors/torn.yaml]\n"),
+        (
+            "fetched/bundle.yaml",
+            "bundle: { name: base }\nincludes: [../outside.yaml, 'base:inner/link']\n",
+        ),
+        (
+            "fetched/broken.yaml",
+            "includes: [./behaviors/none.yaml, ./behaviors/torn.yaml]\n",
+        ),
         ("fetched/behaviors/torn.yaml", "hooks: [\n"),
         ("fetched/inner/x", ""),
         ("clone/.git/HEAD", ""),
-        ("clone/bundle.yaml", "includes: [./link.yaml, ../outside.yaml]\nhooks: [{ module: hooks-own }]\n"),
+        (
+            "clone/bundle.yaml",
+            "includes: [./link.yaml, ../outside.yaml]\nhooks: [{ module: hooks-own }]\n",
+        ),
     ]);
     let path = |name: &str| folder.path().join(name);
-    std::os::unix::fs::symlink(secret.path().join("outside.yaml"), path("fetched/inner/link.yaml")).unwrap();
-    std::os::unix::fs::symlink(secret.path().join("outside.yaml"), path("clone/link.yaml")).unwrap();
+    std::os::unix::fs::symlink(
+        secret.path().join("outside.yaml"),
+        path("fetched/inner/link.yaml"),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(secret.path().join("outside.yaml"), path("clone/link.yaml"))
+        .unwrap();
     for (plan, fetched, expected) in [
         ("plan.yaml", "bundle.yaml", Vec::new()),
         ("plan.yaml", "broken.yaml", Vec::new()),
@@ -318,5 +485,8 @@ fn included_files_stay_inside_of_their_repository() {
     }
     // The operator's own plan may include whatever the operator can read.
     fs::write(path("own.yaml"), "includes: [./clone/link.yaml]\n").unwrap();
-    assert_eq!(loaded_of(folder.path(), "own.yaml", None).0, ["hooks-outside"]);
+    assert_eq!(
+        loaded_of(folder.path(), "own.yaml", None).0,
+        ["hooks-outside"]
+    );
 }

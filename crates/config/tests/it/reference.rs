@@ -17,8 +17,10 @@ fn the_example_is_good_and_the_schema_agrees() {
     let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
     HostConfig::resolve(&[layer]).unwrap();
     let validator = jsonschema::draft202012::new(&config_schema()).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(&as_json(config_example())).map(|e| e.to_string()).collect();
+    let errors: Vec<String> = validator
+        .iter_errors(&as_json(config_example()))
+        .map(|e| e.to_string())
+        .collect();
     assert_eq!(errors, Vec::<String>::new());
 }
 
@@ -67,8 +69,14 @@ fn the_schema_refuses_what_the_parser_refuses() {
         "a2e: { audit: { max_bytes: 4MB } }",
     ];
     for text in texts {
-        assert!(!validator.is_valid(&as_json(text)), "the schema takes {text}");
-        assert!(ConfigFile::parse(text, "t.yaml").is_err(), "the parser takes {text}");
+        assert!(
+            !validator.is_valid(&as_json(text)),
+            "the schema takes {text}"
+        );
+        assert!(
+            ConfigFile::parse(text, "t.yaml").is_err(),
+            "the parser takes {text}"
+        );
     }
 }
 
@@ -78,10 +86,15 @@ fn the_example_uses_every_key() {
     let example = config_example();
     let mut objects = vec![&schema];
     objects.extend(schema["$defs"].as_object().unwrap().values());
-    for key in
-        objects.iter().filter_map(|object| object["properties"].as_object()).flat_map(|keys| keys.keys())
+    for key in objects
+        .iter()
+        .filter_map(|object| object["properties"].as_object())
+        .flat_map(|keys| keys.keys())
     {
-        assert!(example.contains(&format!("{key}:")), "`{key}` is not in the example");
+        assert!(
+            example.contains(&format!("{key}:")),
+            "`{key}` is not in the example"
+        );
     }
 }
 
@@ -102,8 +115,14 @@ fn the_schema_carries_defaults_and_descriptions() {
         "CodeSection",
     ] {
         for (key, property) in schema["$defs"][section]["properties"].as_object().unwrap() {
-            assert!(!property["default"].is_null(), "{section}.{key} has no default");
-            assert!(property["description"].is_string(), "{section}.{key} has no description");
+            assert!(
+                !property["default"].is_null(),
+                "{section}.{key} has no default"
+            );
+            assert!(
+                property["description"].is_string(),
+                "{section}.{key} has no description"
+            );
         }
     }
 }
@@ -111,20 +130,39 @@ fn the_schema_carries_defaults_and_descriptions() {
 #[test]
 fn the_reference_names_everything_the_schema_does() {
     let reference = config_reference();
-    assert!(reference.lines().next().unwrap().contains("`cargo xtask gen`"));
+    assert!(
+        reference
+            .lines()
+            .next()
+            .unwrap()
+            .contains("`cargo xtask gen`")
+    );
     assert!(reference.contains(config_example()));
-    assert!(reference.contains("| `concurrency` | whole number | `64` | Calls that run at the same time. |"));
+    assert!(
+        reference
+            .contains("| `concurrency` | whole number | `64` | Calls that run at the same time. |")
+    );
     assert!(reference.contains("| `deadline_ceiling` | duration | `10m` |"));
     assert!(reference.contains("| `rules` | list of rules | – |"));
     assert!(reference.contains("| `rule` | text | required |"));
     let schema = config_schema();
     for (name, definition) in schema["$defs"].as_object().unwrap() {
-        for key in definition["properties"].as_object().into_iter().flat_map(|keys| keys.keys()) {
-            assert!(reference.contains(&format!("| `{key}` |")), "{name}.{key} is missing");
+        for key in definition["properties"]
+            .as_object()
+            .into_iter()
+            .flat_map(|keys| keys.keys())
+        {
+            assert!(
+                reference.contains(&format!("| `{key}` |")),
+                "{name}.{key} is missing"
+            );
         }
         for word in definition["oneOf"].as_array().into_iter().flatten() {
             let word = word["const"].as_str().unwrap();
-            assert!(reference.contains(&format!("| `{word}` |")), "{name} {word} is missing");
+            assert!(
+                reference.contains(&format!("| `{word}` |")),
+                "{name} {word} is missing"
+            );
         }
     }
 }

@@ -10,15 +10,17 @@ use std::{
 };
 
 use toolpost_config::{
-    A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig, ByteSize,
-    ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig, HttpConfig,
-    JournalRetention, Layer, Limits, Located, McpConfig, ModuleInstall, ModuleIsolation, NativeReplacement,
-    NativeToolsChoice, NetworkConfig, ProtectConfig, RetentionConfig, SandboxConfig, SourceConfig,
-    SourceTrust, Standing, TokenConfig, ToolSettings, config_example,
+    A2aConfig, A2aEvents, A2eConfig, AmplifierConfig, AmplifierCore, ApprovalsConfig, AuditConfig,
+    ByteSize, ChildVariables, CodeConfig, ConfigDuration, ConfigFile, Discovery, HostConfig,
+    HttpConfig, JournalRetention, Layer, Limits, Located, McpConfig, ModuleInstall,
+    ModuleIsolation, NativeReplacement, NativeToolsChoice, NetworkConfig, ProtectConfig,
+    RetentionConfig, SandboxConfig, SourceConfig, SourceTrust, Standing, TokenConfig, ToolSettings,
+    config_example,
 };
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy, Provenance,
-    Remember, Requirements, Role, RuleOrigin, SandboxProfile, Selector, ShareRules, ToolPattern,
+    ArgumentKind, ArgumentMeaning, Behavior, EffectClass, Interrupt, Mode, PersistStrategy,
+    Provenance, Remember, Requirements, Role, RuleOrigin, SandboxProfile, Selector, ShareRules,
+    ToolPattern,
 };
 
 use crate::{native, tool};
@@ -113,7 +115,12 @@ fn http_by_default() -> HttpConfig {
 
 fn approvals_by_default() -> ApprovalsConfig {
     let seconds = Duration::from_secs;
-    ApprovalsConfig { timeout: seconds(600), grant_for: seconds(3_600), waiting: 256, prompt: true }
+    ApprovalsConfig {
+        timeout: seconds(600),
+        grant_for: seconds(3_600),
+        waiting: 256,
+        prompt: true,
+    }
 }
 
 fn agent_by_default() -> A2aConfig {
@@ -122,7 +129,8 @@ fn agent_by_default() -> A2aConfig {
         events: A2aEvents::Auto,
         url: None,
         name: "Toolpost".to_owned(),
-        description: "Runs the tools of this host: send a message with a `tool-call` data part.".to_owned(),
+        description: "Runs the tools of this host: send a message with a `tool-call` data part."
+            .to_owned(),
     }
 }
 
@@ -131,7 +139,11 @@ fn a2e_by_default() -> A2eConfig {
         host_id: None,
         require_negotiated: false,
         import_paths: Vec::new(),
-        audit: AuditConfig { path: None, max_bytes: 10_485_760, backup_count: 5 },
+        audit: AuditConfig {
+            path: None,
+            max_bytes: 10_485_760,
+            backup_count: 5,
+        },
     }
 }
 
@@ -146,7 +158,11 @@ fn defaults_are_the_documented_ones() {
         workspace: None,
         data_dir: None,
         roots: Vec::new(),
-        protect: ProtectConfig { defaults: true, git: true, paths: Vec::new() },
+        protect: ProtectConfig {
+            defaults: true,
+            git: true,
+            paths: Vec::new(),
+        },
         sandbox: SandboxConfig {
             profile: SandboxProfile::WorkspaceWrite,
             require: false,
@@ -159,7 +175,11 @@ fn defaults_are_the_documented_ones() {
             open_files: 1024,
             lifetime: Duration::from_secs(24 * 3600),
         },
-        network: NetworkConfig { private: Vec::new(), max_body: 5_242_880, credentials: Vec::new() },
+        network: NetworkConfig {
+            private: Vec::new(),
+            max_body: 5_242_880,
+            credentials: Vec::new(),
+        },
         code: CodeConfig {
             tools: vec![ToolPattern::every_id()],
             memory: 268_435_456,
@@ -169,7 +189,10 @@ fn defaults_are_the_documented_ones() {
         commands: Vec::new(),
         hooks: Vec::new(),
         authorities: Vec::new(),
-        environment: ChildVariables { home: None, variables: [].into() },
+        environment: ChildVariables {
+            home: None,
+            variables: [].into(),
+        },
         tools: [].into(),
         policy_tools: [].into(),
         restricted_tools: [].into(),
@@ -181,7 +204,10 @@ fn defaults_are_the_documented_ones() {
             concurrency: 64,
             session_concurrency: 16,
             queue: 1024,
-            shares: ShareRules { share: 25, operator_reserve: 10 },
+            shares: ShareRules {
+                share: 25,
+                operator_reserve: 10,
+            },
             streams: 1024,
             processes: 64,
             deadline: seconds(60),
@@ -196,12 +222,21 @@ fn defaults_are_the_documented_ones() {
         },
         retention: RetentionConfig {
             artifacts: seconds(30 * 86_400),
-            journal: JournalRetention { age: None, size: None },
+            journal: JournalRetention {
+                age: None,
+                size: None,
+            },
         },
-        discovery: Discovery { require_shown: true },
+        discovery: Discovery {
+            require_shown: true,
+        },
         a2e: a2e_by_default(),
         a2a: agent_by_default(),
-        mcp: McpConfig { approval_wait: seconds(30), servers: Vec::new(), unusable: Vec::new() },
+        mcp: McpConfig {
+            approval_wait: seconds(30),
+            servers: Vec::new(),
+            unusable: Vec::new(),
+        },
         cache_dir: None,
         modules: Vec::new(),
         missing_bundles: Vec::new(),
@@ -219,18 +254,28 @@ fn defaults_are_the_documented_ones() {
 #[test]
 fn what_is_written_is_what_is_used() {
     let config = resolved(config_example());
-    let rules: Vec<_> = config.rules.iter().map(|rule| (rule.to_string(), rule.place.as_str())).collect();
+    let rules: Vec<_> = config
+        .rules
+        .iter()
+        .map(|rule| (rule.to_string(), rule.place.as_str()))
+        .collect();
     let expected = [
         ("allow read_file", "toolpost.yaml:8"),
         ("ask class:write", "toolpost.yaml:9"),
-        ("allow shell(cargo {build,test,check} *)", "toolpost.yaml:10"),
+        (
+            "allow shell(cargo {build,test,check} *)",
+            "toolpost.yaml:10",
+        ),
         ("deny fs.read(**/.env*)", "toolpost.yaml:11"),
         ("delegate opa shell(git push *)", "toolpost.yaml:12"),
         ("delegate office-hours class:network", "toolpost.yaml:13"),
         ("deny github.*", "toolpost.yaml:14"),
         ("ask shell(git push --force *)", "toolpost.yaml:15"),
     ];
-    assert_eq!(rules, expected.map(|(rule, place)| (rule.to_owned(), place)));
+    assert_eq!(
+        rules,
+        expected.map(|(rule, place)| (rule.to_owned(), place))
+    );
     assert_eq!(config.rules[6].reason.as_deref(), Some("not this quarter"));
     assert_eq!(
         config.rules[6].expires,
@@ -238,12 +283,29 @@ fn what_is_written_is_what_is_used() {
         "the day counts whole"
     );
     let table = &config.rules[7];
-    assert_eq!((table.id.as_deref(), table.principal.as_deref()), (Some("no-force-push"), Some("ci-*")));
-    assert_eq!((table.remember, table.tests.matching.len()), (Remember::Never, 2));
+    assert_eq!(
+        (table.id.as_deref(), table.principal.as_deref()),
+        (Some("no-force-push"), Some("ci-*"))
+    );
+    assert_eq!(
+        (table.remember, table.tests.matching.len()),
+        (Remember::Never, 2)
+    );
     assert_eq!(table.tests.not_match, ["echo git push --force"]);
-    assert!(config.rules.iter().all(|rule| rule.origin == RuleOrigin::Cli));
-    assert_eq!(config.workspace.as_deref(), Some(Path::new("/etc/toolpost/./work")));
-    assert_eq!(config.data_dir.as_deref(), Some(Path::new("/var/lib/toolpost")));
+    assert!(
+        config
+            .rules
+            .iter()
+            .all(|rule| rule.origin == RuleOrigin::Cli)
+    );
+    assert_eq!(
+        config.workspace.as_deref(),
+        Some(Path::new("/etc/toolpost/./work"))
+    );
+    assert_eq!(
+        config.data_dir.as_deref(),
+        Some(Path::new("/var/lib/toolpost"))
+    );
     assert_eq!(
         config.tokens,
         [TokenConfig {
@@ -256,12 +318,32 @@ fn what_is_written_is_what_is_used() {
     assert_eq!(config.http.allowed_hosts, ["tools.example.org"]);
     assert_eq!(config.http.allowed_origins, ["https://app.example.org"]);
     assert_eq!(config.limits, Limits::default());
-    let journal = JournalRetention { age: Some(Duration::from_secs(365 * 86_400)), size: Some(8 << 30) };
-    assert_eq!(config.retention, RetentionConfig { journal, ..RetentionConfig::default() });
-    let audit = AuditConfig { path: Some("/etc/toolpost/./audit.jsonl".into()), ..AuditConfig::default() };
+    let journal = JournalRetention {
+        age: Some(Duration::from_secs(365 * 86_400)),
+        size: Some(8 << 30),
+    };
+    assert_eq!(
+        config.retention,
+        RetentionConfig {
+            journal,
+            ..RetentionConfig::default()
+        }
+    );
+    let audit = AuditConfig {
+        path: Some("/etc/toolpost/./audit.jsonl".into()),
+        ..AuditConfig::default()
+    };
     let host_id = Some("workshop".to_owned());
     let import_paths = vec!["/etc/toolpost/../python-sdk".into()];
-    assert_eq!(config.a2e, A2eConfig { host_id, require_negotiated: false, import_paths, audit });
+    assert_eq!(
+        config.a2e,
+        A2eConfig {
+            host_id,
+            require_negotiated: false,
+            import_paths,
+            audit
+        }
+    );
     let a2a = A2aConfig {
         url: Some("https://tools.example.org/a2a".to_owned()),
         name: "Workshop".to_owned(),
@@ -310,10 +392,17 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
     let find = ToolSettings {
         name: Some("find_customer".to_owned()),
         defaults: [("region".to_owned(), "eu".into())].into_iter().collect(),
-        arguments: vec![meaning("export_to", ArgumentKind::WritePath), meaning("page", ArgumentKind::Url)],
+        arguments: vec![
+            meaning("export_to", ArgumentKind::WritePath),
+            meaning("page", ArgumentKind::Url),
+        ],
         ..crm
     };
-    assert_eq!(of("crm.find_customer"), find, "what one entry leaves open, the wider one fills");
+    assert_eq!(
+        of("crm.find_customer"),
+        find,
+        "what one entry leaves open, the wider one fills"
+    );
     let expected = SourceConfig {
         trust: Some(SourceTrust::Claims),
         concurrency: Some(4),
@@ -321,10 +410,16 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         profile: None,
     };
     assert_eq!(config.sources["crm"], expected);
-    let read = config.settings_for(&tool("fs.read_text_file", Provenance::Outside), "files-server");
+    let read = config.settings_for(
+        &tool("fs.read_text_file", Provenance::Outside),
+        "files-server",
+    );
     assert_eq!(
         (read.class, &read.arguments[..]),
-        (Some(EffectClass::Read), &[meaning("path", ArgumentKind::ReadPath)][..])
+        (
+            Some(EffectClass::Read),
+            &[meaning("path", ArgumentKind::ReadPath)][..]
+        )
     );
 }
 
@@ -338,7 +433,10 @@ fn each_limit_reaches_its_own_setting() {
         concurrency: 1,
         session_concurrency: 2,
         queue: 3,
-        shares: ShareRules { share: 13, operator_reserve: 14 },
+        shares: ShareRules {
+            share: 13,
+            operator_reserve: 14,
+        },
         streams: 15,
         processes: 16,
         deadline: seconds(4),
@@ -359,7 +457,11 @@ fn each_a2e_key_reaches_its_own_setting() {
     let config = resolved(
         "a2e: { host_id: h, require_negotiated: true, audit: { path: /a, max_bytes: 2KiB, backup_count: 0 } }",
     );
-    let audit = AuditConfig { path: Some("/a".into()), max_bytes: 2048, backup_count: 0 };
+    let audit = AuditConfig {
+        path: Some("/a".into()),
+        max_bytes: 2048,
+        backup_count: 0,
+    };
     assert_eq!(
         config.a2e,
         A2eConfig {
@@ -373,8 +475,9 @@ fn each_a2e_key_reaches_its_own_setting() {
 
 #[test]
 fn each_a2a_key_reaches_its_own_setting() {
-    let config =
-        resolved("a2a: { enabled: false, events: always, url: 'http://h:1', name: n, description: d }");
+    let config = resolved(
+        "a2a: { enabled: false, events: always, url: 'http://h:1', name: n, description: d }",
+    );
     let expected = A2aConfig {
         enabled: false,
         events: A2aEvents::Always,
@@ -404,7 +507,10 @@ fn of_several_entries_the_most_exact_one_that_says_a_thing_counts() {
         approval_required: Some(false),
         // What must not be written is never less than any entry says; what is filled in counts key by key.
         sensitive: vec!["/x".to_owned(), "/y".to_owned()],
-        defaults: serde_json::json!({ "a": 1, "b": 1, "c": 2 }).as_object().unwrap().clone(),
+        defaults: serde_json::json!({ "a": 1, "b": 1, "c": 2 })
+            .as_object()
+            .unwrap()
+            .clone(),
         ..ToolSettings::default()
     };
     assert_eq!(found, expected);
@@ -415,14 +521,26 @@ fn a_profile_counts_for_its_source_only_and_after_everything_else() {
     let config = resolved(
         "sources: { fs: { profile: mcp-filesystem }, hub: { profile: mcp-github } }\ntools: { 'x.write*': { class: unknown } }\n",
     );
-    let class = |id: &str, source: &str| config.settings_for(&tool(id, Provenance::Outside), source).class;
+    let class = |id: &str, source: &str| {
+        config
+            .settings_for(&tool(id, Provenance::Outside), source)
+            .class
+    };
     assert_eq!(class("x.read_text_file", "fs"), Some(EffectClass::Read));
     assert_eq!(class("x.read_text_file", "other"), None);
     assert_eq!(class("x.write_file", "fs"), Some(EffectClass::Unknown));
     let of = |id: &str| config.settings_for(&tool(id, Provenance::Outside), "hub");
-    assert_eq!((of("h.get_issue").idempotent, of("h.create_issue").idempotent), (Some(true), None));
+    assert_eq!(
+        (
+            of("h.get_issue").idempotent,
+            of("h.create_issue").idempotent
+        ),
+        (Some(true), None)
+    );
     assert_eq!(of("h.delete_file").approval_required, Some(true));
-    let edit = config.settings_for(&tool("x.edit_file", Provenance::Outside), "fs").arguments;
+    let edit = config
+        .settings_for(&tool("x.edit_file", Provenance::Outside), "fs")
+        .arguments;
     assert_eq!(
         edit.iter().map(|meaning| meaning.kind).collect::<Vec<_>>(),
         [ArgumentKind::ReadPath, ArgumentKind::WritePath]
@@ -437,45 +555,100 @@ fn rules_expire_at_a_time_or_after_a_day() {
         ("2026-12-31T18:00:00Z", "2026-12-31T18:00:00Z"),
         ("2026-12-31T18:00:00+02:00", "2026-12-31T16:00:00Z"),
     ] {
-        let config = resolved(&format!("rules: [{{ rule: deny x, expires: '{written}' }}]"));
-        assert_eq!(config.rules[0].expires, Some(expected.parse().unwrap()), "{written}");
+        let config = resolved(&format!(
+            "rules: [{{ rule: deny x, expires: '{written}' }}]"
+        ));
+        assert_eq!(
+            config.rules[0].expires,
+            Some(expected.parse().unwrap()),
+            "{written}"
+        );
     }
 }
 
 #[test]
 fn settings_from_flags_are_a_layer_too() {
-    let mut flags = ConfigFile { mode: Some(Mode::Edits.into()), ..ConfigFile::default() };
+    let mut flags = ConfigFile {
+        mode: Some(Mode::Edits.into()),
+        ..ConfigFile::default()
+    };
     flags.http.listen = Some(Located::from("[::1]:0".to_owned()));
-    flags.rules.push(Located::from(toolpost_config::RuleEntry::Line("deny shell.*".to_owned())));
-    let layer = Layer::new(flags.check("--flags").unwrap(), Standing::Trusted, RuleOrigin::Cli);
+    flags
+        .rules
+        .push(Located::from(toolpost_config::RuleEntry::Line(
+            "deny shell.*".to_owned(),
+        )));
+    let layer = Layer::new(
+        flags.check("--flags").unwrap(),
+        Standing::Trusted,
+        RuleOrigin::Cli,
+    );
     let (config, notices) = HostConfig::resolve(&[layer]).unwrap();
-    assert_eq!((config.mode, config.http.listen), (Mode::Edits, SocketAddr::from_str("[::1]:0").unwrap()));
+    assert_eq!(
+        (config.mode, config.http.listen),
+        (Mode::Edits, SocketAddr::from_str("[::1]:0").unwrap())
+    );
     let rule = &config.rules[0];
-    assert_eq!((rule.effect, &rule.selector), (Behavior::Deny, &Selector::tool("shell.*").unwrap()));
-    assert_eq!((rule.origin, rule.place.as_str()), (RuleOrigin::Cli, "--flags"));
+    assert_eq!(
+        (rule.effect, &rule.selector),
+        (Behavior::Deny, &Selector::tool("shell.*").unwrap())
+    );
+    assert_eq!(
+        (rule.origin, rule.place.as_str()),
+        (RuleOrigin::Cli, "--flags")
+    );
     assert!(notices.is_empty());
 
-    let zero = ConfigFile { workspace: Some(Located::from(PathBuf::from("~/w"))), ..ConfigFile::default() };
+    let zero = ConfigFile {
+        workspace: Some(Located::from(PathBuf::from("~/w"))),
+        ..ConfigFile::default()
+    };
     let error = zero.check("--workspace").unwrap_err();
-    assert!(error.to_string().ends_with("\n --> --workspace\nhint: write the whole path"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("\n --> --workspace\nhint: write the whole path"),
+        "{error}"
+    );
 }
 
 #[test]
 fn what_git_is_passed_does_not_reach_modules() {
     let config = resolved("amplifier: { pass: [KEY], fetch_pass: [SSH_AUTH_SOCK] }\n");
-    let named = [("KEY", "k"), ("SSH_AUTH_SOCK", "/run/agent"), ("OTHER", "o")];
-    let variables = named.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    let host = ChildVariables { variables, ..ChildVariables::default() };
+    let named = [
+        ("KEY", "k"),
+        ("SSH_AUTH_SOCK", "/run/agent"),
+        ("OTHER", "o"),
+    ];
+    let variables = named
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    let host = ChildVariables {
+        variables,
+        ..ChildVariables::default()
+    };
     let names = |variables: BTreeMap<String, String>| variables.into_keys().collect::<Vec<_>>();
     assert_eq!(names(config.amplifier.variables(&host)), ["KEY"]);
-    assert_eq!(names(config.amplifier.fetch_variables(&host)), ["SSH_AUTH_SOCK"]);
+    assert_eq!(
+        names(config.amplifier.fetch_variables(&host)),
+        ["SSH_AUTH_SOCK"]
+    );
 }
 
 #[test]
 fn a_tenant_is_a_name_like_that_of_a_token() {
     let hash = "0".repeat(64);
-    let tenant = |name: &str| format!("tokens:\n  - {{ name: ci, tenant: {name}, sha256: \"{hash}\" }}\n");
-    assert_eq!(resolved(&tenant("acme-1")).tokens[0].tenant.as_deref(), Some("acme-1"));
-    let refused = ConfigFile::parse(&tenant("\"two words\""), "toolpost.yaml").unwrap_err().to_string();
-    assert!(refused.contains("`two words` is not a name for a tenant"), "{refused}");
+    let tenant =
+        |name: &str| format!("tokens:\n  - {{ name: ci, tenant: {name}, sha256: \"{hash}\" }}\n");
+    assert_eq!(
+        resolved(&tenant("acme-1")).tokens[0].tenant.as_deref(),
+        Some("acme-1")
+    );
+    let refused = ConfigFile::parse(&tenant("\"two words\""), "toolpost.yaml")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("`two words` is not a name for a tenant"),
+        "{refused}"
+    );
 }

@@ -40,7 +40,9 @@ impl Answer {
     pub(crate) fn without_secrets(result: ToolResult, redactor: &CallRedactor) -> Arc<Self> {
         let answer = Self::of(result);
         let mut counts = Redactions::default();
-        let Cow::Owned(clean) = redactor.json(&answer.json, &mut counts) else { return answer };
+        let Cow::Owned(clean) = redactor.json(&answer.json, &mut counts) else {
+            return answer;
+        };
         match serde_json::from_str::<ToolResult>(&clean) {
             Ok(mut result) => {
                 result.redactions.add(&counts);
@@ -58,7 +60,10 @@ impl Answer {
     /// From the record of a call that ended earlier.
     pub(crate) fn recorded(json: &RawValue) -> Option<Arc<Self>> {
         let result = serde_json::from_str(json.get()).ok()?;
-        Some(Arc::new(Self { result, json: json.get().into() }))
+        Some(Arc::new(Self {
+            result,
+            json: json.get().into(),
+        }))
     }
 
     /// The result.
@@ -133,24 +138,52 @@ enum Waiting {
 
 impl CallHandle {
     /// `on_drop` is what the request says: a call that is let go on from the start is one in the background.
-    pub(crate) fn own(live: Arc<LiveCall>, answer: oneshot::Receiver<Arc<Answer>>, on_drop: OnDrop) -> Self {
+    pub(crate) fn own(
+        live: Arc<LiveCall>,
+        answer: oneshot::Receiver<Arc<Answer>>,
+        on_drop: OnDrop,
+    ) -> Self {
         live.await_answer();
         let is_background = on_drop == OnDrop::LetGoOn;
         let (id, live, answer) = (live.id, Some(live), Waiting::Own(answer));
-        Self { id, live, on_drop, is_awaiting: true, is_background, answer }
+        Self {
+            id,
+            live,
+            on_drop,
+            is_awaiting: true,
+            is_background,
+            answer,
+        }
     }
 
     /// A repeat waits for the first one's call, which is not its own to cancel.
-    pub(crate) fn shared(live: Arc<LiveCall>, answer: watch::Receiver<Option<Arc<Answer>>>) -> Self {
+    pub(crate) fn shared(
+        live: Arc<LiveCall>,
+        answer: watch::Receiver<Option<Arc<Answer>>>,
+    ) -> Self {
         live.await_answer();
         let (id, live, answer) = (live.id, Some(live), Waiting::Shared(answer));
-        Self { id, live, on_drop: OnDrop::LetGoOn, is_awaiting: true, is_background: false, answer }
+        Self {
+            id,
+            live,
+            on_drop: OnDrop::LetGoOn,
+            is_awaiting: true,
+            is_background: false,
+            answer,
+        }
     }
 
     pub(crate) fn ready(answer: Arc<Answer>) -> Self {
         let id = answer.result().invocation_id;
         let (on_drop, answer) = (OnDrop::LetGoOn, Waiting::Ready(answer));
-        Self { id, live: None, on_drop, is_awaiting: false, is_background: false, answer }
+        Self {
+            id,
+            live: None,
+            on_drop,
+            is_awaiting: false,
+            is_background: false,
+            answer,
+        }
     }
 
     /// The call.
@@ -191,7 +224,10 @@ impl CallHandle {
     /// for callers that can come back for its end.
     ///
     /// The same is told when the host goes while the call is parked, because the next host goes on with the call.
-    pub async fn answer_within(mut self, patience: Option<Patience>) -> Result<Arc<Answer>, PendingCall> {
+    pub async fn answer_within(
+        mut self,
+        patience: Option<Patience>,
+    ) -> Result<Arc<Answer>, PendingCall> {
         self.on_drop = OnDrop::LetGoOn;
         self.stop_awaiting();
         let (id, live) = (self.id, self.live.clone());
@@ -202,7 +238,10 @@ impl CallHandle {
             pending = pending => return Err(pending),
         };
         match live.and_then(|live| live.parking().question()) {
-            Some(question) => Err(PendingCall { invocation_id: id, cause: question.into() }),
+            Some(question) => Err(PendingCall {
+                invocation_id: id,
+                cause: question.into(),
+            }),
             None => Ok(answer),
         }
     }
@@ -251,7 +290,10 @@ async fn wait_pending(
         }
         (None, _) | (_, None) => std::future::pending().await,
     };
-    PendingCall { invocation_id: id, cause }
+    PendingCall {
+        invocation_id: id,
+        cause,
+    }
 }
 
 /// Resolves when the call is parked at the moment that `end` names for its question.
@@ -285,7 +327,10 @@ async fn not_running(live: &LiveCall) -> PendingCause {
 
 impl From<ParkedQuestion> for PendingCause {
     fn from(question: ParkedQuestion) -> Self {
-        Self::Approval { ask_id: question.ask_id, expires_at: question.expires_at }
+        Self::Approval {
+            ask_id: question.ask_id,
+            expires_at: question.expires_at,
+        }
     }
 }
 

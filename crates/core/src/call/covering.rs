@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 use toolpost_model::{
-    Behavior, CallHash, CallInput, Effects, Principal, ProgramChange, ProgramFile, ReasonType, Stage,
-    ToolFailure,
+    Behavior, CallHash, CallInput, Effects, Principal, ProgramChange, ProgramFile, ReasonType,
+    Stage, ToolFailure,
 };
 
 use super::Step;
@@ -43,10 +43,20 @@ impl HashedCall<'_> {
         let salt = self.is_redacted.then_some(&host.questions.salt);
         let of = |programs: &[ProgramFile]| {
             let declaration = self.resolved.entry.declaration();
-            approval::call_hash(declaration, self.arguments, self.effects, programs, self.principal, salt)
+            approval::call_hash(
+                declaration,
+                self.arguments,
+                self.effects,
+                programs,
+                self.principal,
+                salt,
+            )
         };
         let without_files = (!self.programs.is_empty()).then(|| of(&[]));
-        CallHashes { whole: of(self.programs), without_files }
+        CallHashes {
+            whole: of(self.programs),
+            without_files,
+        }
     }
 }
 
@@ -91,7 +101,11 @@ pub(super) async fn look_at_programs(call: &mut Call) -> Result<(), Ending> {
 
 /// Whether a person approved exactly this, by the files as they were looked at last.
 pub(super) fn is_covered(host: &Inner, call: &Call) -> bool {
-    let approved = call.asking.approval.as_ref().map(|approval| approval.yes.approves);
+    let approved = call
+        .asking
+        .approval
+        .as_ref()
+        .map(|approval| approval.yes.approves);
     approved.is_some() && approved == hashes(host, call).map(|hashes| hashes.whole)
 }
 
@@ -114,18 +128,40 @@ pub(super) async fn compare_again(host: &Inner, call: &mut Call) -> Option<Step>
         return None;
     }
     call.permit = None;
-    call.live
-        .say("a file that it would run changed since it was approved, so it is asked about again".to_owned());
+    call.live.say(
+        "a file that it would run changed since it was approved, so it is asked about again"
+            .to_owned(),
+    );
     Some(Step::Next(Stage::Decide))
 }
 
 /// The files that are not as they were when this call, or the same call before it, was asked about.
-pub(super) fn changed_programs(host: &Inner, call: &Call, hashes: CallHashes) -> Vec<ProgramChange> {
-    let approved = call.asking.approval.as_ref().map(|approval| approval.yes.programs.clone());
-    let earlier = call.asking.earlier.as_ref().filter(|earlier| earlier.asked.hash != hashes.whole);
+pub(super) fn changed_programs(
+    host: &Inner,
+    call: &Call,
+    hashes: CallHashes,
+) -> Vec<ProgramChange> {
+    let approved = call
+        .asking
+        .approval
+        .as_ref()
+        .map(|approval| approval.yes.programs.clone());
+    let earlier = call
+        .asking
+        .earlier
+        .as_ref()
+        .filter(|earlier| earlier.asked.hash != hashes.whole);
     let earlier = earlier.map(|earlier| earlier.programs.clone());
-    let kept = || host.questions.files_of_kept_yes(call.session.principal(), hashes.without_files?);
+    let kept = || {
+        host.questions
+            .files_of_kept_yes(call.session.principal(), hashes.without_files?)
+    };
     // A record of before files were told has none, and nothing can be said about it.
-    let before = approved.or(earlier).or_else(kept).filter(|files| !files.is_empty());
-    before.map(|before| ProgramChange::between(&before, &call.asking.programs)).unwrap_or_default()
+    let before = approved
+        .or(earlier)
+        .or_else(kept)
+        .filter(|files| !files.is_empty());
+    before
+        .map(|before| ProgramChange::between(&before, &call.asking.programs))
+        .unwrap_or_default()
 }

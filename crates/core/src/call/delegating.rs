@@ -14,7 +14,9 @@ use crate::{
     flow::{
         execution::panic_text,
         invocation::{Call, Resolved, micros},
-        permission::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, Delegation, KnownAuthority},
+        permission::{
+            AuthorityAnswer, AuthorityFault, AuthorityQuestion, Delegation, KnownAuthority,
+        },
         result::{self, Ending},
     },
     host::Inner,
@@ -43,7 +45,9 @@ pub(super) async fn ask_authorities(
     way: Way,
 ) -> Result<Vec<DelegatedVote>, Ending> {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.observable) else {
-        return Err(result::internal("a call was to be delegated that has no arguments yet"));
+        return Err(result::internal(
+            "a call was to be delegated that has no arguments yet",
+        ));
     };
     let delegated = DelegatedCall {
         call,
@@ -54,7 +58,9 @@ pub(super) async fn ask_authorities(
         is_dry_run: way == Way::Dry,
     };
     // An authority that no rule names is not asked: the engine then denies.
-    let named = delegations.iter().filter_map(|delegation| Some((delegation, delegation.rules.first()?)));
+    let named = delegations
+        .iter()
+        .filter_map(|delegation| Some((delegation, delegation.rules.first()?)));
     let votes = join_all(named.map(|(delegation, rule)| delegated.vote(host, delegation, rule)));
     patiently(host, call, votes).await
 }
@@ -66,7 +72,8 @@ impl DelegatedCall<'_> {
         let (answer, cached) = match known {
             Some(known) => self.answer(host, delegation, known).await,
             None => {
-                let fault = "this host has no authority of that name; it takes up new ones when it starts";
+                let fault =
+                    "this host has no authority of that name; it takes up new ones when it starts";
                 (Err(AuthorityFault(fault.to_owned())), false)
             }
         };
@@ -133,8 +140,14 @@ async fn ask_one(
     let work = async { known.port.decide(question).await };
     match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(panic)) => Err(AuthorityFault(format!("it panicked: {}", panic_text(&*panic)))),
-        Err(_) => Err(AuthorityFault(format!("it did not answer within {} ms", limit.as_millis()))),
+        Ok(Err(panic)) => Err(AuthorityFault(format!(
+            "it panicked: {}",
+            panic_text(&*panic)
+        ))),
+        Err(_) => Err(AuthorityFault(format!(
+            "it did not answer within {} ms",
+            limit.as_millis()
+        ))),
     }
 }
 

@@ -5,7 +5,8 @@ mod layers;
 
 use serde::Serialize;
 use toolpost_model::{
-    Behavior, Decision, Effects, HookRun, Outcome, ResourceKey, Stage, ToolError, ToolId, Visibility,
+    Behavior, Decision, Effects, HookRun, Outcome, ResourceKey, Stage, ToolError, ToolId,
+    Visibility,
 };
 
 use crate::{
@@ -19,8 +20,9 @@ use crate::{
 };
 
 pub use layers::{
-    DeclarationLayer, ExecutionLayer, HookPlan, InterfaceLayer, InvocationLayer, KeptIn, KeptPlan, Layers,
-    PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer, SchemaVerdict, SurfaceLayer,
+    DeclarationLayer, ExecutionLayer, HookPlan, InterfaceLayer, InvocationLayer, KeptIn, KeptPlan,
+    Layers, PermissionLayer, PersistenceLayer, ResultLayer, SchedulingLayer, SchemaVerdict,
+    SurfaceLayer,
 };
 
 /// What would happen to a call.
@@ -71,11 +73,17 @@ pub struct Explanation {
 
 pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
     let surface = host.surface(&call.session);
-    let visibility = surface.find(&call.live.tool).map(|(_, visibility)| visibility);
+    let visibility = surface
+        .find(&call.live.tool)
+        .map(|(_, visibility)| visibility);
     let mut account = account(host, &call);
     let (outcome, error) = match call.ending.take() {
-        Some(Ending::Failure { outcome, mut error, .. }) => {
-            call.live.redactor().error(&mut error, &mut toolpost_model::Redactions::default());
+        Some(Ending::Failure {
+            outcome, mut error, ..
+        }) => {
+            call.live
+                .redactor()
+                .error(&mut error, &mut toolpost_model::Redactions::default());
             (Some(outcome), Some(*error))
         }
         Some(Ending::Output(_)) | None => (None, None),
@@ -85,12 +93,23 @@ pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
     would_change.extend(ahead::changes(host, &call, visibility, error.as_ref()));
     let parts = std::mem::take(&mut account.parts);
     let layers = layers::of(host, &call, &surface, visibility, account, error.as_ref());
-    let refused_now = layers.scheduling.as_ref().and_then(SchedulingLayer::refusal).map(str::to_owned);
+    let refused_now = layers
+        .scheduling
+        .as_ref()
+        .and_then(SchedulingLayer::refusal)
+        .map(str::to_owned);
     let mut explanation = Explanation {
         tool: call.live.tool.clone(),
-        tool_id: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
+        tool_id: call
+            .resolved
+            .as_ref()
+            .map(|resolved| resolved.entry.id().clone()),
         visibility,
-        stages: call.transitions.iter().map(|transition| transition.stage).collect(),
+        stages: call
+            .transitions
+            .iter()
+            .map(|transition| transition.stage)
+            .collect(),
         effects: call.effects.take(),
         hooks: std::mem::take(&mut call.hooks.runs),
         decision: call.decision.take(),
@@ -109,7 +128,8 @@ pub(crate) fn explain(host: &Inner, mut call: Call) -> Explanation {
 
 /// The story of the decision, where one was made.
 fn account(host: &Inner, call: &Call) -> Account {
-    let (Some(resolved), Some(effects), Some(decision)) = (&call.resolved, &call.effects, &call.decision)
+    let (Some(resolved), Some(effects), Some(decision)) =
+        (&call.resolved, &call.effects, &call.decision)
     else {
         return Account::default();
     };
@@ -146,14 +166,28 @@ impl Explanation {
             change.rules.iter_mut().for_each(text);
         }
         if let Some(permission) = &mut self.layers.permission {
-            permission.considered.iter_mut().flat_map(|rule| &mut rule.of).for_each(text);
+            permission
+                .considered
+                .iter_mut()
+                .flat_map(|rule| &mut rule.of)
+                .for_each(text);
         }
-        let uses = self.effects.iter_mut().flat_map(|effects| &mut effects.uses);
-        let ahead = self.layers.scheduling.iter_mut().filter_map(|layer| layer.now.as_mut());
+        let uses = self
+            .effects
+            .iter_mut()
+            .flat_map(|effects| &mut effects.uses);
+        let ahead = self
+            .layers
+            .scheduling
+            .iter_mut()
+            .filter_map(|layer| layer.now.as_mut());
         let mut held = Vec::new();
         for outlook in ahead {
             held.extend(&mut outlook.locks);
-            outlook.waits_for.iter_mut().for_each(|reason| reason.clean(|key| clean_key(redactor, key)));
+            outlook
+                .waits_for
+                .iter_mut()
+                .for_each(|reason| reason.clean(|key| clean_key(redactor, key)));
         }
         for one in uses.chain(held) {
             if let Some(key) = clean_key(redactor, &one.key) {

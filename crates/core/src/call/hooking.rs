@@ -12,8 +12,8 @@ use std::{
 
 use futures_util::FutureExt as _;
 use toolpost_model::{
-    EventBody, HookEvent, HookRun, HookStanding, InvocationId, LogLevel, ObservableInput, RequestId,
-    ToolResult,
+    EventBody, HookEvent, HookRun, HookStanding, InvocationId, LogLevel, ObservableInput,
+    RequestId, ToolResult,
 };
 
 pub(super) use after::post_hooks;
@@ -54,11 +54,17 @@ impl Seen {
             event,
             id: call.live.id,
             request: call.request.as_ref().map(|key| key.id.clone()),
-            batch: call.place.as_ref().map(|place| call.live.redactor().text(&place.id).into_owned()),
+            batch: call
+                .place
+                .as_ref()
+                .map(|place| call.live.redactor().text(&place.id).into_owned()),
             parent: call.parent.as_ref().map(|parent| parent.id),
             session: Arc::clone(&call.session),
             input: call.inputs.observable.clone()?,
-            known: Known { resolved: call.resolved.clone()?, input: call.inputs.call.clone()? },
+            known: Known {
+                resolved: call.resolved.clone()?,
+                input: call.inputs.call.clone()?,
+            },
             is_dry_run: way == Way::Dry,
         })
     }
@@ -89,14 +95,19 @@ pub(super) fn ahead(host: &Inner, call: &Call) -> Vec<HookPlan> {
         let concerned = |event: &HookEvent| {
             let seen = Seen::of(call, *event, Way::Dry);
             seen.is_some_and(|seen| {
-                std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view()))).unwrap_or(true)
+                std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view())))
+                    .unwrap_or(true)
             })
         };
         let events = [HookEvent::Before, HookEvent::After, HookEvent::Failure];
         let events: Vec<HookEvent> = events.into_iter().filter(concerned).collect();
         if !events.is_empty() {
             let (name, standing) = (hook.name().to_owned(), hook.standing());
-            found.push(HookPlan { name, standing, events });
+            found.push(HookPlan {
+                name,
+                standing,
+                events,
+            });
         }
     }
     found
@@ -105,11 +116,16 @@ pub(super) fn ahead(host: &Inner, call: &Call) -> Vec<HookPlan> {
 /// Whether a hook will see the end of a call that runs now and can keep its result from the caller.
 pub(super) fn may_withhold(host: &Inner, call: &Call) -> bool {
     let sees_the_end = |hook: &dyn Hook| {
-        [HookEvent::After, HookEvent::Failure].into_iter().any(|event| {
-            // Of the ways only a dry run looks different to a hook, and none of those runs.
-            let Some(seen) = Seen::of(call, event, Way::Resumed) else { return false };
-            std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view()))).unwrap_or(true)
-        })
+        [HookEvent::After, HookEvent::Failure]
+            .into_iter()
+            .any(|event| {
+                // Of the ways only a dry run looks different to a hook, and none of those runs.
+                let Some(seen) = Seen::of(call, event, Way::Resumed) else {
+                    return false;
+                };
+                std::panic::catch_unwind(AssertUnwindSafe(|| hook.concerns(&seen.view())))
+                    .unwrap_or(true)
+            })
     };
     host.hooks.iter().any(|hook| match hook.standing() {
         HookStanding::Observer => false,
@@ -119,7 +135,9 @@ pub(super) fn may_withhold(host: &Inner, call: &Call) -> bool {
 
 /// How long a hook may take. A call's source and its hooks wait under the same ceiling.
 fn limit(host: &Inner, hook: &dyn Hook) -> Duration {
-    hook.time_limit().unwrap_or(host.limits.hook).min(host.limits.deadline)
+    hook.time_limit()
+        .unwrap_or(host.limits.hook)
+        .min(host.limits.deadline)
 }
 
 /// Asks one hook, within its time. `None`: the call does not concern it. A hook that panics or does not come back has
@@ -137,13 +155,21 @@ async fn ask(
         Some(match (call.event, result) {
             (HookEvent::After, Some(result)) => hook.after(call, result).await,
             (HookEvent::Failure, Some(result)) => hook.failed(call, result).await,
-            (HookEvent::Before | HookEvent::After | HookEvent::Failure, _) => hook.before(call).await,
+            (HookEvent::Before | HookEvent::After | HookEvent::Failure, _) => {
+                hook.before(call).await
+            }
         })
     };
     match tokio::time::timeout(limit, AssertUnwindSafe(work).catch_unwind()).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(panic)) => Some(Err(HookError(format!("it panicked: {}", panic_text(&*panic))))),
-        Err(_) => Some(Err(HookError(format!("it did not answer within {} ms", limit.as_millis())))),
+        Ok(Err(panic)) => Some(Err(HookError(format!(
+            "it panicked: {}",
+            panic_text(&*panic)
+        )))),
+        Err(_) => Some(Err(HookError(format!(
+            "it did not answer within {} ms",
+            limit.as_millis()
+        )))),
     }
 }
 
@@ -174,9 +200,16 @@ fn told(call: &Call, text: &str, most: usize) -> String {
 /// Notes how a hook failed: for the record, for the operator's log, and for whoever watches the call.
 fn note_failure(call: &Call, run: &mut HookRun, error: &HookError) {
     let text = told(call, &error.0, TEXT_CHARS);
-    tracing::warn!(hook = run.name, event = run.event.as_str(), "a hook failed: {text}");
+    tracing::warn!(
+        hook = run.name,
+        event = run.event.as_str(),
+        "a hook failed: {text}"
+    );
     let message = format!("the hook `{}` failed: {text}", run.name);
-    call.live.emit(EventBody::Log { level: LogLevel::Warn, message });
+    call.live.emit(EventBody::Log {
+        level: LogLevel::Warn,
+        message,
+    });
     run.error = Some(text);
 }
 
@@ -186,13 +219,18 @@ fn take_words(call: &mut Call, run: &mut HookRun, output: &HookOutput) {
     if let Some(message) = &output.message {
         let message = told(call, message, TEXT_CHARS);
         let line = format!("{}: {message}", run.name);
-        call.live.emit(EventBody::Log { level: LogLevel::Info, message: line });
+        call.live.emit(EventBody::Log {
+            level: LogLevel::Info,
+            message: line,
+        });
         run.message = Some(message);
         run.did.push(LeftMessage);
     }
     for text in &output.context {
         let text = told(call, text, CONTEXT_CHARS);
-        call.hooks.context.push(format!("[hook {}] {text}", run.name));
+        call.hooks
+            .context
+            .push(format!("[hook {}] {text}", run.name));
     }
     if !output.context.is_empty() {
         run.did.push(AddedContext);

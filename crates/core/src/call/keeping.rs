@@ -1,7 +1,8 @@
 //! The persist step: what a result is too large to show is written away before the call's end is recorded.
 
 use toolpost_model::{
-    ArtifactError, Content, Disposition, EventBody, LogLevel, PersistStrategy, ToolResult, Visibility,
+    ArtifactError, Content, Disposition, EventBody, LogLevel, PersistStrategy, ToolResult,
+    Visibility,
 };
 
 use super::hooking;
@@ -17,7 +18,10 @@ use crate::{
 
 /// How much of the call's result is shown, and what becomes of the rest.
 pub(super) fn room(host: &Inner, call: &Call) -> Room {
-    Room { readers: readers(host, &call.session), ..bounds(host, call) }
+    Room {
+        readers: readers(host, &call.session),
+        ..bounds(host, call)
+    }
 }
 
 /// The same for whoever does not tell a caller how to read on.
@@ -33,7 +37,10 @@ fn readers(host: &Inner, session: &Session) -> Readers {
         Some((_, Visibility::Loaded | Visibility::Deferred)) => true,
         Some((_, Visibility::Unlisted | Visibility::Blocked(_))) | None => false,
     };
-    Readers { read: has("read_result"), search: has("search_result") }
+    Readers {
+        read: has("read_result"),
+        search: has("search_result"),
+    }
 }
 
 /// What a hook may withhold after the call is not to be had while the call runs.
@@ -63,7 +70,10 @@ fn lose(call: &Call, result: &mut ToolResult, part: &Unkept, error: &ArtifactErr
     tracing::warn!(%error, call = %call.live.id, part = part.name, "a result could not be kept");
     let reason = error.to_string();
     let message = format!("`{}` of the result could not be kept: {reason}", part.name);
-    call.live.emit(EventBody::Log { level: LogLevel::Warn, message });
+    call.live.emit(EventBody::Log {
+        level: LogLevel::Warn,
+        message,
+    });
     let said = format!("{}; it could not be kept: {reason}", part.lost);
     for piece in &mut result.content {
         if let Content::Text { text } = piece
@@ -72,11 +82,21 @@ fn lose(call: &Call, result: &mut ToolResult, part: &Unkept, error: &ArtifactErr
             *text = text.replacen(&part.note, &said, 1);
         }
     }
-    if let Some(cut) = result.truncated.as_mut().filter(|cut| cut.artifact == Some(part.id)) {
+    if let Some(cut) = result
+        .truncated
+        .as_mut()
+        .filter(|cut| cut.artifact == Some(part.id))
+    {
         cut.artifact = None;
-        cut.hint = Some(format!("the rest could not be kept: {reason}; ask for a smaller part"));
+        cut.hint = Some(format!(
+            "the rest could not be kept: {reason}; ask for a smaller part"
+        ));
     }
-    if let Some(done) = result.persistence.as_mut().filter(|done| done.artifact == Some(part.id)) {
+    if let Some(done) = result
+        .persistence
+        .as_mut()
+        .filter(|done| done.artifact == Some(part.id))
+    {
         done.strategy = PersistStrategy::DropWithReason;
         done.artifact = None;
         done.reason = Some(reason);
@@ -85,6 +105,9 @@ fn lose(call: &Call, result: &mut ToolResult, part: &Unkept, error: &ArtifactErr
         Disposition::Preview | Disposition::RefOnly | Disposition::Inline => {
             result.disposition = Disposition::Dropped;
         }
-        Disposition::Redacted | Disposition::Dropped | Disposition::Empty | Disposition::Synthetic => {}
+        Disposition::Redacted
+        | Disposition::Dropped
+        | Disposition::Empty
+        | Disposition::Synthetic => {}
     }
 }

@@ -15,10 +15,10 @@ use std::{
 use serde_json::{Map, Value};
 use toolpost_model::{
     Access, ArtifactError, ArtifactId, ArtifactSink, BoxFuture, CallPort, CallReport, CallableTool,
-    ConsultError, ConsultKinds, Effects, ErrorClass, EventBody, InvocationId, ModelInput, NestedCall,
-    NewArtifact, PathCaution, PersistStrategy, Principal, Question, Redactions, Reply, ResourceKey,
-    ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId, ToolResult, TraceContext,
-    Visibility,
+    ConsultError, ConsultKinds, Effects, ErrorClass, EventBody, InvocationId, ModelInput,
+    NestedCall, NewArtifact, PathCaution, PersistStrategy, Principal, Question, Redactions, Reply,
+    ResourceKey, ResourceUse, SandboxProfile, SessionId, StoredArtifact, ToolFailure, ToolId,
+    ToolResult, TraceContext, Visibility,
 };
 
 use super::{Way, covering::rests_on_a_yes, keeping, onward::Onward};
@@ -80,12 +80,18 @@ impl Port {
             session: Arc::clone(&call.session),
             face: call.face.clone(),
             correlation_id: call.correlation_id.clone(),
-            tool: call.resolved.as_ref().map(|resolved| resolved.entry.id().clone()),
+            tool: call
+                .resolved
+                .as_ref()
+                .map(|resolved| resolved.entry.id().clone()),
             cautioned: effects.caution.is_some(),
             path_cautions: effects.path_cautions.clone(),
             engine: host.engine(&call.session),
             decided: effects.uses.clone(),
-            profile: call.resolved.as_ref().and_then(|resolved| resolved.entry.settings.sandbox),
+            profile: call
+                .resolved
+                .as_ref()
+                .and_then(|resolved| resolved.entry.settings.sandbox),
             room: keeping::bounds(host, call),
             onward: Onward::of(call, effects),
             as_parent: Parent {
@@ -104,7 +110,9 @@ impl Port {
     /// A call that waited for itself, or for a call that waits for it, would wait for ever.
     fn check_not_above(&self, id: InvocationId) -> Result<(), ToolFailure> {
         if self.as_parent.line.contains(&id) {
-            return Err(ToolFailure::invalid(format!("`{id}` is this very call, or one that it is part of")));
+            return Err(ToolFailure::invalid(format!(
+                "`{id}` is this very call, or one that it is part of"
+            )));
         }
         Ok(())
     }
@@ -112,11 +120,15 @@ impl Port {
     async fn call(&self, nested: NestedCall) -> Result<ToolResult, ToolFailure> {
         if self.as_parent.line.len() >= MAX_DEPTH {
             let message = format!("calls may make calls {} deep, and no deeper", MAX_DEPTH - 1);
-            return Err(ToolFailure::of(ErrorClass::RateLimited, message).code("too_deep").untouched());
+            return Err(ToolFailure::of(ErrorClass::RateLimited, message)
+                .code("too_deep")
+                .untouched());
         }
         if let Err(refusal) = self.host.journal_room.check(self.session.principal()) {
             let message = refusal.told("bytes of the journal", "limits.journal");
-            return Err(ToolFailure::of(ErrorClass::RateLimited, message).code("journal_share").untouched());
+            return Err(ToolFailure::of(ErrorClass::RateLimited, message)
+                .code("journal_share")
+                .untouched());
         }
         let limit = self.host.limits.scheduler.session_concurrency;
         let _place = Place::take(&self.under_way, limit)?;
@@ -129,7 +141,11 @@ impl Port {
         request.trace = Some(Box::new(self.live.trace()));
         request.patience = self.nested_patience.map(Patience::Approval);
         request.caller.clone_from(&self.live.caller);
-        let live = LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.host.redactor));
+        let live = LiveCall::new(
+            InvocationId::new(),
+            &request,
+            Arc::clone(&self.host.redactor),
+        );
         let live = live.witnessed(&self.host.witnesses, &request, Some(self.as_parent.id));
         let live = Arc::new(live.nested_in(self.live.token()));
         // What was a secret of this call is one of the calls that it makes with it.
@@ -140,7 +156,12 @@ impl Port {
         call.face.clone_from(&self.face);
         call.parent = Some(self.as_parent.clone());
         call.is_step = nested.is_step;
-        Ok(self.host.in_callers_task(call, Way::Live(Acknowledged::AtTheEnd)).await.result().clone())
+        Ok(self
+            .host
+            .in_callers_task(call, Way::Live(Acknowledged::AtTheEnd))
+            .await
+            .result()
+            .clone())
     }
 }
 
@@ -148,14 +169,23 @@ impl Port {
     /// Asks whoever made the call. The answers are the caller's own words; what is asked comes from a tool, and passes
     /// the redactor like everything that a tool says.
     async fn ask_caller(&self, mut questions: Vec<Question>) -> Result<Vec<Reply>, ConsultError> {
-        let Some(caller) = self.live.caller.clone() else { return Err(ConsultError::Nobody) };
+        let Some(caller) = self.live.caller.clone() else {
+            return Err(ConsultError::Nobody);
+        };
         let answered = caller.answers();
-        if let Some(other) = questions.iter().find(|question| !answered.includes(question.kind)) {
+        if let Some(other) = questions
+            .iter()
+            .find(|question| !answered.includes(question.kind))
+        {
             caller.lacks(other.kind);
             return Err(ConsultError::Unsupported(other.kind));
         }
-        let kinds: Vec<&str> = questions.iter().map(|question| question.kind.as_str()).collect();
-        self.live.say(format!("asks its caller: {}", kinds.join(", ")));
+        let kinds: Vec<&str> = questions
+            .iter()
+            .map(|question| question.kind.as_str())
+            .collect();
+        self.live
+            .say(format!("asks its caller: {}", kinds.join(", ")));
         let redactor = self.live.redactor();
         for question in &mut questions {
             redactor.value(&mut question.params, &mut Redactions::default());
@@ -183,15 +213,23 @@ fn report(
     id: InvocationId,
     found: Result<Option<InvocationView>, JournalError>,
 ) -> Result<CallReport, ToolFailure> {
-    let view = found.map_err(|error| ToolFailure::of(ErrorClass::JournalUnavailable, error.to_string()))?;
+    let view = found
+        .map_err(|error| ToolFailure::of(ErrorClass::JournalUnavailable, error.to_string()))?;
     let Some(view) = view else {
         let failure = ToolFailure::invalid(format!("no call `{id}` of yours is known"));
         return Err(failure
             .code("unknown_call")
             .hint("use the invocation id that the call was answered with"));
     };
-    let result = view.result.and_then(|json| serde_json::from_str(json.get()).ok());
-    Ok(CallReport { invocation_id: id, tool: view.tool, stage: view.stage, result })
+    let result = view
+        .result
+        .and_then(|json| serde_json::from_str(json.get()).ok());
+    Ok(CallReport {
+        invocation_id: id,
+        tool: view.tool,
+        stage: view.stage,
+        result,
+    })
 }
 
 /// A call cannot make more calls at once than its session may.
@@ -253,7 +291,11 @@ impl CallPort for Port {
     }
 
     fn consultable(&self) -> ConsultKinds {
-        self.live.caller.as_ref().map(|caller| caller.answers()).unwrap_or_default()
+        self.live
+            .caller
+            .as_ref()
+            .map(|caller| caller.answers())
+            .unwrap_or_default()
     }
 
     fn consult(&self, questions: Vec<Question>) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
@@ -270,11 +312,16 @@ impl CallPort for Port {
 
     fn cautioned_about(&self, path: &Path) -> bool {
         let key = path.to_str().map(ResourceKey::path);
-        self.cautioned || self.path_cautions.iter().any(|known| Some(&known.key) == key.as_ref())
+        self.cautioned
+            || self
+                .path_cautions
+                .iter()
+                .any(|known| Some(&known.key) == key.as_ref())
     }
 
     fn may_steer(&self, path: &Path) -> bool {
-        self.engine.may_steer(path, self.session.principal(), crate::port::now())
+        self.engine
+            .may_steer(path, self.session.principal(), crate::port::now())
     }
 
     fn profile(&self) -> Option<SandboxProfile> {
@@ -282,17 +329,20 @@ impl CallPort for Port {
     }
 
     fn may_request(&self, method: &str, url: &str) -> bool {
-        let allows = |onward: &Onward| onward.allows(&*self.engine, self.session.principal(), (method, url));
+        let allows =
+            |onward: &Onward| onward.allows(&*self.engine, self.session.principal(), (method, url));
         self.onward.as_ref().is_none_or(allows)
     }
 
     fn callable(&self) -> Vec<CallableTool> {
         let surface = self.host.surface(&self.session);
-        let visible = surface.all().filter(|(entry, visibility)| match visibility {
-            Visibility::Loaded => true,
-            Visibility::Deferred => self.host.is_shown(&self.session, entry),
-            Visibility::Unlisted | Visibility::Blocked(_) => false,
-        });
+        let visible = surface
+            .all()
+            .filter(|(entry, visibility)| match visibility {
+                Visibility::Loaded => true,
+                Visibility::Deferred => self.host.is_shown(&self.session, entry),
+                Visibility::Unlisted | Visibility::Blocked(_) => false,
+            });
         let others = visible.filter(|(entry, _)| Some(entry.id()) != self.tool.as_ref());
         others
             .map(|(entry, _)| CallableTool {
@@ -311,7 +361,12 @@ impl CallPort for Port {
     ) -> BoxFuture<'_, Result<CallReport, ToolFailure>> {
         Box::pin(async move {
             self.check_not_above(id)?;
-            report(id, self.host.wait(id, Sight::OwnOnly(self.principal()), wait).await)
+            report(
+                id,
+                self.host
+                    .wait(id, Sight::OwnOnly(self.principal()), wait)
+                    .await,
+            )
         })
     }
 
@@ -333,13 +388,20 @@ impl CallPort for Port {
             if let Some(why) = self.room.keeps_nothing() {
                 return Err(ArtifactError::Storage(why.to_owned()));
             }
-            let sink = Sink::begin(Arc::clone(&self.live), &self.host.artifact_room, artifact).await?;
+            let sink =
+                Sink::begin(Arc::clone(&self.live), &self.host.artifact_room, artifact).await?;
             Ok(Box::new(sink) as Box<dyn ArtifactSink>)
         })
     }
 
-    fn open_artifact(&self, id: ArtifactId) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
-        Box::pin(self.host.artifact(id, Sight::OwnOnly(self.principal()), Some(self.live.id)))
+    fn open_artifact(
+        &self,
+        id: ArtifactId,
+    ) -> BoxFuture<'_, Result<Arc<dyn StoredArtifact>, ArtifactError>> {
+        Box::pin(
+            self.host
+                .artifact(id, Sight::OwnOnly(self.principal()), Some(self.live.id)),
+        )
     }
 
     fn call_tool(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolResult, ToolFailure>> {
@@ -355,7 +417,9 @@ impl CallPort for Port {
         let key = path.to_str().map(ResourceKey::path);
         let decided = |one: &ResourceUse| one.access == access && key.as_ref() == Some(&one.key);
         self.decided.iter().any(decided)
-            || self.engine.may_use(path, access, self.session.principal(), crate::port::now())
+            || self
+                .engine
+                .may_use(path, access, self.session.principal(), crate::port::now())
     }
 
     fn kept_places(&self) -> Vec<PathBuf> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolpost_model::{
-    ArgumentKind, Arguments, Behavior, DecisionReason, Effects, PermissionInput, Principal, ReasonType,
+    ArgumentKind, Arguments, Behavior, DecisionReason, Effects, PermissionInput, Principal,
+    ReasonType,
 };
 
 use crate::{
@@ -31,7 +32,9 @@ impl Onward {
         let (resolved, input) = (call.resolved.as_ref()?, call.inputs.permission.as_ref()?);
         let entry = Arc::clone(&resolved.entry);
         let meanings = &entry.declaration().interface.permission.arguments;
-        meanings.iter().find(|meaning| meaning.kind == ArgumentKind::Url)?;
+        meanings
+            .iter()
+            .find(|meaning| meaning.kind == ArgumentKind::Url)?;
         let decision = call.decision.as_ref()?;
         let asked_because = (decision.behavior == Behavior::Ask).then(|| decision.reason.clone());
         Some(Self {
@@ -91,7 +94,10 @@ fn put(arguments: &mut Value, pointer: &str, text: &str) {
         *place = Value::from(text);
         return;
     }
-    let name = pointer.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
+    let name = pointer
+        .trim_start_matches('/')
+        .replace("~1", "/")
+        .replace("~0", "~");
     if let Some(object) = arguments.as_object_mut()
         && pointer.matches('/').count() == 1
     {

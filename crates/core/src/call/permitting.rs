@@ -4,8 +4,8 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_model::{
-    ApprovalStatus, Arguments, Behavior, CallInput, Decision, DecisionReason, EffectOrigin, Effects,
-    EventBody, InvocationId, Outcome, PermissionInput, PrincipalName, ReasonType, Stage,
+    ApprovalStatus, Arguments, Behavior, CallInput, Decision, DecisionReason, EffectOrigin,
+    Effects, EventBody, InvocationId, Outcome, PermissionInput, PrincipalName, ReasonType, Stage,
 };
 
 use super::{
@@ -19,8 +19,8 @@ use super::{
 use crate::{
     flow::{
         approval::{
-            self, Approval, Approvals, Asked, Entered, Kept, Key, Late, Left, No, OneUse, Seat, Terms, Why,
-            Word, Yes,
+            self, Approval, Approvals, Asked, Entered, Kept, Key, Late, Left, No, OneUse, Seat,
+            Terms, Why, Word, Yes,
         },
         credentials,
         hooks::{InputMutation, changed_fields},
@@ -37,7 +37,10 @@ use crate::{
 
 /// What the call will do, as far as the host believes it.
 pub(super) fn effects(call: &Call) -> Option<Effects> {
-    Some(effects_of(call.resolved.as_ref()?, call.inputs.call.as_ref()?))
+    Some(effects_of(
+        call.resolved.as_ref()?,
+        call.inputs.call.as_ref()?,
+    ))
 }
 
 /// The same of a tool and arguments.
@@ -46,13 +49,27 @@ pub(crate) fn effects_of(resolved: &Resolved, input: &CallInput) -> Effects {
     let declared = Effects::of(interface.safety.class.worst());
     let (entry, set) = (&resolved.entry, &resolved.entry.settings);
     let input = credentials::with_words(input);
-    let stated = entry.stated_by.and_then(|_| resolved.source.effects(entry.id(), &input));
+    let stated = entry
+        .stated_by
+        .and_then(|_| resolved.source.effects(entry.id(), &input));
     let mut effects = stated.unwrap_or_else(|| declared.clone());
     if entry.origin == EffectOrigin::Operator {
-        let Effects { uses, caution, path_cautions, confined, .. } = effects;
+        let Effects {
+            uses,
+            caution,
+            path_cautions,
+            confined,
+            ..
+        } = effects;
         // That a process is confined is a fact only where this host's own code says it.
         let confined = confined.filter(|_| entry.stated_by == Some(EffectOrigin::HostCode));
-        effects = Effects { uses, caution, path_cautions, confined, ..declared };
+        effects = Effects {
+            uses,
+            caution,
+            path_cautions,
+            confined,
+            ..declared
+        };
     }
     effects.idempotent |= interface.execution.idempotent;
     let mut effects = effects.as_stated_by(entry.origin);
@@ -79,26 +96,41 @@ pub(super) async fn decide(host: &Inner, call: &mut Call, way: Way) -> Step {
     {
         return Step::End(ending);
     }
-    let Some(effects) = effects(call) else { return lost_its_way() };
+    let Some(effects) = effects(call) else {
+        return lost_its_way();
+    };
     let engine = host.engine(&call.session);
-    let Some(facts) = facts(call, &effects) else { return lost_its_way() };
+    let Some(facts) = facts(call, &effects) else {
+        return lost_its_way();
+    };
     let mut decision = engine.decide(&facts);
     if decision.reason.kind == ReasonType::Delegate {
         // Boxed: few calls are delegated, and the others should not carry the room for it.
-        match Box::pin(decide_delegated(host, call, &*engine, &effects, decision, way)).await {
+        match Box::pin(decide_delegated(
+            host, call, &*engine, &effects, decision, way,
+        ))
+        .await
+        {
             Ok(decided) => decision = decided,
             Err(ending) => return Step::End(ending),
         }
     }
-    let Some(resolved) = &call.resolved else { return lost_its_way() };
+    let Some(resolved) = &call.resolved else {
+        return lost_its_way();
+    };
     call.live.redactor().decision(&mut decision);
     // The mode was applied to the parent already, and a person who approved the parent need not be asked again. A rule that
     // denies the step still denies it, and a rule that asks about the step alone still asks.
     if let Some(parent) = call.parent.as_ref().filter(|_| call.is_step)
-        && (matches!(decision.reason.kind, ReasonType::Mode | ReasonType::Classifier)
-            || (decision.behavior == Behavior::Ask && parent.is_approved))
+        && (matches!(
+            decision.reason.kind,
+            ReasonType::Mode | ReasonType::Classifier
+        ) || (decision.behavior == Behavior::Ask && parent.is_approved))
     {
-        let text = format!("it is a step of the call {}, which was decided already", parent.id);
+        let text = format!(
+            "it is a step of the call {}, which was decided already",
+            parent.id
+        );
         said(&mut decision, Behavior::Allow, text);
     }
     let name = resolved.entry.label();
@@ -139,10 +171,15 @@ async fn decide_delegated(
     if owes_acknowledgement(call, way) {
         accept(host, call).await?;
     }
-    let Some(facts) = facts(call, effects) else { return Ok(unasked) };
+    let Some(facts) = facts(call, effects) else {
+        return Ok(unasked);
+    };
     let delegations = engine.delegations(&facts);
     let votes = ask_authorities(host, call, effects, unasked.mode, &delegations, way).await?;
-    Ok(engine.decide(&Facts { delegated: &votes, ..facts }))
+    Ok(engine.decide(&Facts {
+        delegated: &votes,
+        ..facts
+    }))
 }
 
 /// The same for a call that was asked about in an earlier life.
@@ -154,7 +191,10 @@ pub(super) async fn decide_resumed(host: &Inner, call: &mut Call, way: Way) -> S
 /// A call that was asked about in an earlier life is asked about still, whatever allows it now: what asked may have
 /// been a hook, and hooks see a call once.
 async fn still_asked(host: &Inner, call: &mut Call) -> Option<Step> {
-    let is_allowed = call.decision.as_ref().is_some_and(|decision| decision.behavior == Behavior::Allow);
+    let is_allowed = call
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.behavior == Behavior::Allow);
     if !is_allowed || call.asking.earlier.is_none() {
         return None;
     }
@@ -164,15 +204,25 @@ async fn still_asked(host: &Inner, call: &mut Call) -> Option<Step> {
     if is_covered(host, call) {
         return None;
     }
-    call.decision = call.asking.earlier.as_ref().map(|earlier| earlier.decision.clone());
+    call.decision = call
+        .asking
+        .earlier
+        .as_ref()
+        .map(|earlier| earlier.decision.clone());
     Some(Step::Next(Stage::AwaitApproval))
 }
 
 /// Goes on with a call of an earlier life where its hooks left it.
 pub(super) fn take_up(host: &Inner, call: &mut Call) -> Step {
-    let answered = call.asking.earlier.as_ref().and_then(|earlier| earlier.answer.clone());
+    let answered = call
+        .asking
+        .earlier
+        .as_ref()
+        .and_then(|earlier| earlier.answer.clone());
     let Some((yes, one_use)) = answered else {
-        let Some(input) = &call.inputs.call else { return lost_its_way() };
+        let Some(input) = &call.inputs.call else {
+            return lost_its_way();
+        };
         call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
         return Step::Next(Stage::Decide);
     };
@@ -184,7 +234,8 @@ pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> S
     if let Err(ending) = look_at_programs(call).await {
         return Step::End(ending);
     }
-    let (Some(resolved), Some(decision), Some(hashes)) = (&call.resolved, &call.decision, hashes(host, call))
+    let (Some(resolved), Some(decision), Some(hashes)) =
+        (&call.resolved, &call.decision, hashes(host, call))
     else {
         return lost_its_way();
     };
@@ -193,9 +244,9 @@ pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> S
         return admitted(call);
     }
     match (way, host.approvals) {
-        (Way::Recovered, _) => {
-            Step::End(result::restarted("a person would have to be asked, and its caller is gone"))
-        }
+        (Way::Recovered, _) => Step::End(result::restarted(
+            "a person would have to be asked, and its caller is gone",
+        )),
         (Way::Live(_) | Way::Resumed | Way::Dry, Approvals::Nobody) => {
             Step::End(result::nobody_to_ask(name, decision))
         }
@@ -210,14 +261,22 @@ pub(super) async fn await_approval(host: &Inner, call: &mut Call, way: Way) -> S
 fn admitted(call: &mut Call) -> Step {
     if let (Some(decision), Some(approval)) = (&mut call.decision, &call.asking.approval) {
         let yes = &approval.yes;
-        let text = format!("{} approved it (question {})", yes.by, approval::short(yes.ask_id));
+        let text = format!(
+            "{} approved it (question {})",
+            yes.by,
+            approval::short(yes.ask_id)
+        );
         said(decision, Behavior::Allow, text);
     }
     Step::Next(Stage::Admit)
 }
 
 fn said(decision: &mut Decision, behavior: Behavior, text: String) {
-    let reason = DecisionReason { kind: ReasonType::Approval, text, rule: None };
+    let reason = DecisionReason {
+        kind: ReasonType::Approval,
+        text,
+        rule: None,
+    };
     let asked = std::mem::replace(&mut decision.reason, reason);
     decision.also_matched.splice(..0, asked.rule);
     decision.behavior = behavior;
@@ -229,8 +288,13 @@ async fn ask(host: &Inner, call: &mut Call, hashes: CallHashes, timeout: SignedD
     let changed = changed_programs(host, call, hashes);
     let mut seat = loop {
         let engine = host.engine(&call.session);
-        let terms = Terms { changed_programs: changed.clone(), ..terms(call, hashes, timeout) };
-        let Some(draft) = approval::draft(call, &*engine, &terms) else { return lost_its_way() };
+        let terms = Terms {
+            changed_programs: changed.clone(),
+            ..terms(call, hashes, timeout)
+        };
+        let Some(draft) = approval::draft(call, &*engine, &terms) else {
+            return lost_its_way();
+        };
         match host.questions.enter(draft, call.live.id, &call.session) {
             Entered::New(seat) => {
                 if let Err(ending) = put_on_record(host, call, &seat, hashes).await {
@@ -257,8 +321,15 @@ async fn ask(host: &Inner, call: &mut Call, hashes: CallHashes, timeout: SignedD
         }
     };
     let (ask_id, expires_at) = (seat.request().ask_id, seat.request().expires_at);
-    call.live.emit(EventBody::Approval(ApprovalStatus::Pending { ask_id, expires_at }));
-    call.live.parking().park(ParkedQuestion { ask_id, expires_at, since: Instant::now() });
+    call.live.emit(EventBody::Approval(ApprovalStatus::Pending {
+        ask_id,
+        expires_at,
+    }));
+    call.live.parking().park(ParkedQuestion {
+        ask_id,
+        expires_at,
+        since: Instant::now(),
+    });
     let word = wait(host, call, &mut seat).await;
     // A call that its host leaves open stays parked: its callers must not take the answer they get for its end.
     if !call.asking.left_open {
@@ -276,7 +347,9 @@ async fn ask(host: &Inner, call: &mut Call, hashes: CallHashes, timeout: SignedD
 }
 
 fn name(call: &Call) -> &str {
-    call.resolved.as_ref().map_or(call.live.tool.as_str(), |resolved| resolved.entry.label())
+    call.resolved
+        .as_ref()
+        .map_or(call.live.tool.as_str(), |resolved| resolved.entry.label())
 }
 
 /// Puts the question of a call that was told to come again back on the table. Where the facts are others now, that
@@ -286,7 +359,9 @@ pub(super) async fn ask_again(host: &Inner, call: &mut Call) {
     if call.stage != Stage::AwaitApproval || look_at_programs(call).await.is_err() {
         return;
     }
-    let (Some(asked), Some(hashes)) = (asked, hashes(host, call)) else { return };
+    let (Some(asked), Some(hashes)) = (asked, hashes(host, call)) else {
+        return;
+    };
     if asked.hash != hashes.whole {
         return;
     }
@@ -301,10 +376,15 @@ pub(super) async fn ask_again(host: &Inner, call: &mut Call) {
 fn terms(call: &Call, hashes: CallHashes, timeout: SignedDuration) -> Terms {
     let now = crate::port::now();
     let earlier = call.asking.earlier.as_ref().map(|earlier| earlier.asked);
-    if let Some(asked) = earlier.filter(|asked| asked.hash == hashes.whole && call.asking.asked.is_none()) {
+    if let Some(asked) =
+        earlier.filter(|asked| asked.hash == hashes.whole && call.asking.asked.is_none())
+    {
         // The clock may have been set back while no host ran: nobody gets more time than they had.
         let whole = asked.expires_at.duration_since(asked.asked_at);
-        let left = asked.expires_at.duration_since(now).clamp(SignedDuration::ZERO, whole.abs());
+        let left = asked
+            .expires_at
+            .duration_since(now)
+            .clamp(SignedDuration::ZERO, whole.abs());
         let deadline = Instant::now() + left.unsigned_abs();
         return Terms {
             ask_id: asked.ask_id,
@@ -316,14 +396,30 @@ fn terms(call: &Call, hashes: CallHashes, timeout: SignedDuration) -> Terms {
         };
     }
     let is_first = earlier.is_none() && call.asking.asked.is_none();
-    let ask_id = if is_first { call.live.id } else { InvocationId::new() };
+    let ask_id = if is_first {
+        call.live.id
+    } else {
+        InvocationId::new()
+    };
     let deadline = Instant::now() + timeout.unsigned_abs();
     let expires_at = now + timeout;
-    Terms { ask_id, hashes, asked_at: now, expires_at, deadline, changed_programs: Vec::new() }
+    Terms {
+        ask_id,
+        hashes,
+        asked_at: now,
+        expires_at,
+        deadline,
+        changed_programs: Vec::new(),
+    }
 }
 
 /// Nobody sees a question that is not on record.
-async fn put_on_record(host: &Inner, call: &mut Call, seat: &Seat, hashes: CallHashes) -> Result<(), Ending> {
+async fn put_on_record(
+    host: &Inner,
+    call: &mut Call,
+    seat: &Seat,
+    hashes: CallHashes,
+) -> Result<(), Ending> {
     let request = seat.request();
     let asked = Asked {
         ask_id: request.ask_id,
@@ -332,11 +428,17 @@ async fn put_on_record(host: &Inner, call: &mut Call, seat: &Seat, hashes: CallH
         asked_at: request.asked_at,
         expires_at: request.expires_at,
     };
-    let is_known = call.asking.earlier.as_ref().is_some_and(|earlier| earlier.asked == asked);
+    let is_known = call
+        .asking
+        .earlier
+        .as_ref()
+        .is_some_and(|earlier| earlier.asked == asked);
     call.asking.asked = Some(asked);
     if !is_known {
         let record = rendering::record(call, RecordKind::Asked, None);
-        host.append(record, Strength::Committed).await.map_err(|error| result::journal_refuses(&error))?;
+        host.append(record, Strength::Committed)
+            .await
+            .map_err(|error| result::journal_refuses(&error))?;
         if call.on_record == OnRecord::Nothing {
             call.on_record = OnRecord::Accepted;
         }
@@ -379,9 +481,9 @@ async fn wait(host: &Inner, call: &mut Call, seat: &mut Seat) -> Result<Word, En
             continue;
         }
         return Err(match cause {
-            Interrupted::Canceled => {
-                result::canceled_before_start(call.live.cancel_reason().unwrap_or(CancelReason::Requested))
-            }
+            Interrupted::Canceled => result::canceled_before_start(
+                call.live.cancel_reason().unwrap_or(CancelReason::Requested),
+            ),
             Interrupted::PatienceOver => result::approval_pending(name(call), ask_id),
             Interrupted::HostGoes => {
                 // Whoever waits is told to come again, and that is its end on record. A call that nobody waits for
@@ -404,7 +506,11 @@ fn take_late(host: &Inner, call: &mut Call, late: Late) -> Step {
 
 fn refused(call: &mut Call, no: No, kept: Kept) -> Step {
     if let Some(decision) = &mut call.decision {
-        let text = format!("{} did not approve it (question {})", no.by, approval::short(no.ask_id));
+        let text = format!(
+            "{} did not approve it (question {})",
+            no.by,
+            approval::short(no.ask_id)
+        );
         said(decision, Behavior::Deny, text);
     }
     let ending = result::approval_refused(name(call), &no);
@@ -415,16 +521,25 @@ fn refused(call: &mut Call, no: No, kept: Kept) -> Step {
 /// A person said yes. The call is decided again, for rules may have changed and arguments may be others; a deny
 /// stands, and an ask is what this yes is for.
 fn go_on(host: &Inner, call: &mut Call, yes: Yes, one_use: OneUse, grant: Option<Late>) -> Step {
-    call.live.emit(EventBody::Approval(ApprovalStatus::Granted { ask_id: yes.ask_id }));
+    call.live.emit(EventBody::Approval(ApprovalStatus::Granted {
+        ask_id: yes.ask_id,
+    }));
     let edited = yes.arguments.clone();
     let by = yes.by.clone();
-    call.asking.approval = Some(Approval { yes, one_use, grant, spent: false });
+    call.asking.approval = Some(Approval {
+        yes,
+        one_use,
+        grant,
+        spent: false,
+    });
     if let Some(arguments) = edited
         && let Err(ending) = edit(host, call, arguments, &by)
     {
         return Step::End(ending);
     }
-    let Some(input) = &call.inputs.call else { return lost_its_way() };
+    let Some(input) = &call.inputs.call else {
+        return lost_its_way();
+    };
     call.inputs.permission = Some(PermissionInput::new(input.arguments().clone()));
     Step::Next(Stage::Decide)
 }
@@ -460,15 +575,39 @@ pub(super) fn spend(call: &mut Call) {
 /// A call that ends before it ran has not used its yes. A kept one is kept again, and one that the host could not
 /// make use of in time is kept for when the call comes again: nobody is asked twice because the host was busy.
 pub(super) fn give_back(host: &Inner, call: &mut Call) {
-    let Some(Approval { yes, grant, spent: false, .. }) = &mut call.asking.approval else { return };
-    let not_taken = matches!(&call.ending, Some(Ending::Failure { outcome: Outcome::Rejected, .. }));
+    let Some(Approval {
+        yes,
+        grant,
+        spent: false,
+        ..
+    }) = &mut call.asking.approval
+    else {
+        return;
+    };
+    let not_taken = matches!(
+        &call.ending,
+        Some(Ending::Failure {
+            outcome: Outcome::Rejected,
+            ..
+        })
+    );
     let late = match (grant.take(), call.asking.asked, host.approvals) {
         (Some(late), _, _) => late,
         // A yes to an earlier question of this call says nothing about the one it asked since.
-        (None, Some(asked), Approvals::Ask { grant_for, .. }) if not_taken && asked.ask_id == yes.ask_id => {
-            let key = Key { principal: call.session.principal().clone(), hash: asked.hash };
+        (None, Some(asked), Approvals::Ask { grant_for, .. })
+            if not_taken && asked.ask_id == yes.ask_id =>
+        {
+            let key = Key {
+                principal: call.session.principal().clone(),
+                hash: asked.hash,
+            };
             let (without_files, word) = (asked.without_files, Word::Yes(yes.clone()));
-            Late { key, without_files, word, until: Instant::now() + grant_for }
+            Late {
+                key,
+                without_files,
+                word,
+                until: Instant::now() + grant_for,
+            }
         }
         (None, _, _) => return,
     };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use toolpost_model::{
-    Arguments, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput, ObservableInput,
-    Redactions, Stage, Visibility,
+    Arguments, CallInput, EffectClass, Effects, HiddenReason, Lifecycle, ModelInput,
+    ObservableInput, Redactions, Stage, Visibility,
 };
 
 use super::{Step, Way, lost_its_way, waiting::patiently};
@@ -37,16 +37,25 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
     call.surface = Some(surface.id().clone());
     let Some((entry, visibility)) = surface.find(&call.live.tool) else {
         let similar = surface.catalog().similar(&call.live.tool);
-        return Step::End(result::unknown_tool(&call.live.tool, &similar, surface.catalog().unavailable()));
+        return Step::End(result::unknown_tool(
+            &call.live.tool,
+            &similar,
+            surface.catalog().unavailable(),
+        ));
     };
-    let opening = call.session.open(entry.source, &*host.sources[entry.source.0]);
+    let opening = call
+        .session
+        .open(entry.source, &*host.sources[entry.source.0]);
     let source = match patiently(host, call, opening).await {
         Ok(Ok(source)) => source,
         Ok(Err(error)) => return Step::End(result::source_unavailable(&error)),
         Err(ending) => return Step::End(ending),
     };
     call.live.found(entry);
-    call.resolved = Some(Resolved { entry: Arc::clone(entry), source });
+    call.resolved = Some(Resolved {
+        entry: Arc::clone(entry),
+        source,
+    });
     // A call of an earlier life passed the check for deferred tools then; what its session had seen died with the host.
     let passed_before = way == Way::Recovered || call.asking.earlier.is_some();
     match visibility {
@@ -56,13 +65,17 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
             Step::Next(Stage::Parse)
         }
         Visibility::Deferred => Step::End(result::schema_not_loaded(entry.name())),
-        Visibility::Blocked(HiddenReason::Internal) if is_of_its_parents_source(call, entry.source) => {
+        Visibility::Blocked(HiddenReason::Internal)
+            if is_of_its_parents_source(call, entry.source) =>
+        {
             Step::Next(Stage::Parse)
         }
         Visibility::Blocked(HiddenReason::Policy) => Step::End(denied_outright(host, call)),
         Visibility::Blocked(reason) => {
             let setup = match &entry.declaration().lifecycle {
-                Lifecycle::RequiresSetup(what) if reason == HiddenReason::Setup => Some(what.as_str()),
+                Lifecycle::RequiresSetup(what) if reason == HiddenReason::Setup => {
+                    Some(what.as_str())
+                }
                 _ => None,
             };
             Step::End(result::blocked(entry.label(), reason, setup))
@@ -72,12 +85,16 @@ pub(super) async fn resolve(host: &Inner, call: &mut Call, way: Way) -> Step {
 
 /// Whether the call was made by a running tool of the same source.
 fn is_of_its_parents_source(call: &Call, source: SourceIndex) -> bool {
-    call.parent.as_ref().is_some_and(|parent| parent.source == Some(source))
+    call.parent
+        .as_ref()
+        .is_some_and(|parent| parent.source == Some(source))
 }
 
 /// The policy hides the tool, so it also says why.
 fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
-    let Some(resolved) = &call.resolved else { return result::internal("a hidden tool that was not found") };
+    let Some(resolved) = &call.resolved else {
+        return result::internal("a hidden tool that was not found");
+    };
     let effects = Effects::of(resolved.entry.fixed_class().unwrap_or(EffectClass::Unknown));
     let declaration = resolved.entry.declaration();
     let decision = host.engine(&call.session).decide(&Facts {
@@ -97,7 +114,11 @@ fn denied_outright(host: &Inner, call: &mut Call) -> Ending {
 
 /// Reads the arguments. The model's input stays as it came.
 pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
-    let Some(entry) = call.resolved.as_ref().map(|resolved| Arc::clone(&resolved.entry)) else {
+    let Some(entry) = call
+        .resolved
+        .as_ref()
+        .map(|resolved| Arc::clone(&resolved.entry))
+    else {
         return lost_its_way();
     };
     let own_limit = entry.settings.argument_bytes;
@@ -112,7 +133,11 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
             Some(limit) => {
                 result::arguments_too_large(size, limit, &entry.id().setting_key("argument_bytes"))
             }
-            None => result::arguments_too_large(size, host.limits.argument_bytes, "limits.argument_bytes"),
+            None => result::arguments_too_large(
+                size,
+                host.limits.argument_bytes,
+                "limits.argument_bytes",
+            ),
         });
     }
     match call.inputs.model.parse() {
@@ -127,7 +152,12 @@ pub(super) fn parse(host: &Inner, call: &mut Call) -> Step {
 }
 
 /// Adds what the operator wants filled in where the call leaves it out.
-fn filled(entry: &Entry, arguments: Arguments, at_us: u64, mutations: &mut Vec<InputMutation>) -> Arguments {
+fn filled(
+    entry: &Entry,
+    arguments: Arguments,
+    at_us: u64,
+    mutations: &mut Vec<InputMutation>,
+) -> Arguments {
     let given = arguments.value().as_object();
     let left_out = |name: &&String| given.is_some_and(|given| !given.contains_key(*name));
     let missing: Vec<&String> = entry.settings.defaults.keys().filter(left_out).collect();
@@ -154,7 +184,10 @@ pub(super) fn validate(host: &Inner, call: &mut Call) -> Step {
     let (Some(resolved), Some(input)) = (&call.resolved, &call.inputs.call) else {
         return lost_its_way();
     };
-    if let Err(ending) = host.credentials.check(&resolved.entry, input.arguments().value()) {
+    if let Err(ending) = host
+        .credentials
+        .check(&resolved.entry, input.arguments().value())
+    {
         show(call);
         return Step::End(ending);
     }
@@ -193,7 +226,8 @@ pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
         && let Some(observable) = &call.inputs.observable
     {
         let sent = rendering::sent_arguments(call);
-        call.live.tell_begun(sent.as_ref().unwrap_or(observable.arguments()).value());
+        call.live
+            .tell_begun(sent.as_ref().unwrap_or(observable.arguments()).value());
     }
     Step::Next(Stage::PreHooks)
 }
@@ -202,7 +236,9 @@ pub(super) async fn observe(host: &Inner, call: &mut Call, way: Way) -> Step {
 pub(super) async fn accept(host: &Inner, call: &mut Call) -> Result<(), Ending> {
     if call.on_record == OnRecord::Nothing {
         let record = rendering::record(call, RecordKind::Accepted, None);
-        host.append(record, Strength::Committed).await.map_err(|error| result::journal_refuses(&error))?;
+        host.append(record, Strength::Committed)
+            .await
+            .map_err(|error| result::journal_refuses(&error))?;
         call.on_record = OnRecord::Accepted;
     }
     call.live.accepted();
@@ -222,8 +258,16 @@ pub(super) fn show(call: &mut Call) {
     let arguments = input.arguments();
     let sensitive = resolved.entry.input().sensitive_pointers(arguments.value());
     let before = call.live.redactor().own;
-    let Observed { shown, secrets, sensitive } =
-        redaction::observable_after(before.as_ref(), arguments, &sensitive, call.live.host_redactor());
+    let Observed {
+        shown,
+        secrets,
+        sensitive,
+    } = redaction::observable_after(
+        before.as_ref(),
+        arguments,
+        &sensitive,
+        call.live.host_redactor(),
+    );
     call.inputs.sensitive = sensitive;
     call.inputs.redacted = !std::ptr::eq(shown.value(), arguments.value());
     call.inputs.observable = Some(ObservableInput::new(shown));
@@ -232,6 +276,8 @@ pub(super) fn show(call: &mut Call) {
     if call.on_record == OnRecord::Nothing
         && let Some(mark) = &mut call.correlation_id
     {
-        call.live.redactor().in_place(mark, &mut Redactions::default());
+        call.live
+            .redactor()
+            .in_place(mark, &mut Redactions::default());
     }
 }

@@ -56,7 +56,9 @@ impl LeftBehind {
         } else if call.call.parent.is_some() {
             Plan::End(result::restarted("the call that made it is gone"))
         } else if call.call.batch.as_ref().is_some_and(waits_for_siblings) {
-            Plan::End(result::restarted("the calls of its batch that it was to wait for are gone"))
+            Plan::End(result::restarted(
+                "the calls of its batch that it was to wait for are gone",
+            ))
         } else if call.call.redacted {
             Plan::End(result::restarted(
                 "a sensitive argument was kept out of the record, so it cannot be run",
@@ -70,23 +72,38 @@ impl LeftBehind {
         }
     }
 
-    fn plan_asked(&mut self, call: &OpenCall, asks: &Asks, approvals: Approvals, now: Timestamp) -> Plan {
+    fn plan_asked(
+        &mut self,
+        call: &OpenCall,
+        asks: &Asks,
+        approvals: Approvals,
+        now: Timestamp,
+    ) -> Plan {
         let (asked, tool) = (asks.asked, call.call.tool.as_str());
         let earlier = |answer| {
             let (decision, programs) = (asks.decision.clone(), asks.programs.clone());
-            Plan::Resume(Box::new(Earlier { asked, decision, programs, answer }))
+            Plan::Resume(Box::new(Earlier {
+                asked,
+                decision,
+                programs,
+                answer,
+            }))
         };
         let question = self.questions.get_mut(&asked.ask_id);
         let Some(answer) = question.and_then(|question| question.answer.as_mut()) else {
             return match approvals {
-                _ if asked.expires_at <= now => Plan::End(result::approval_expired(tool, asked.ask_id)),
+                _ if asked.expires_at <= now => {
+                    Plan::End(result::approval_expired(tool, asked.ask_id))
+                }
                 Approvals::Nobody => Plan::Leave,
                 Approvals::Ask { .. } => earlier(None),
             };
         };
         // An answer that nobody waited for is for one call.
         if answer.is_taken {
-            return Plan::End(result::restarted("the answer to its question was for another call"));
+            return Plan::End(result::restarted(
+                "the answer to its question was for another call",
+            ));
         }
         let one_use = answer.kept_until.is_some();
         answer.is_taken = one_use;
@@ -112,11 +129,19 @@ async fn left_behind(host: &Inner) -> Result<(LeftBehind, u64, Following), Journ
     let (mut left, mut told) = (LeftBehind::default(), Following::default());
     if start > 0 {
         let rows = journal.read(start - 1, 1).await?;
-        let body = rows.first().and_then(|row| serde_json::from_str::<StartBody>(&row.record.body).ok());
+        let body = rows
+            .first()
+            .and_then(|row| serde_json::from_str::<StartBody>(&row.record.body).ok());
         let (body, mut carried) = (body.unwrap_or_default(), Vec::new());
         told = Following::starting_with(still_there(host, body.catalog).await?);
         for id in body.carried {
-            carried.extend(journal.records_of(id).await?.into_iter().filter(|row| row.seq < start));
+            carried.extend(
+                journal
+                    .records_of(id)
+                    .await?
+                    .into_iter()
+                    .filter(|row| row.seq < start),
+            );
         }
         // In the order they were written: an answer stands among the records of one of the calls that asked.
         carried.sort_unstable_by_key(|row| row.seq);
@@ -161,7 +186,12 @@ async fn unheard(
     let mut before = end;
     while before > end.saturating_sub(UNHEARD_RECORDS) {
         let after = before.saturating_sub(UNHEARD_PAGE as u64);
-        let mut rows = journal.read(after, usize::try_from(before - after).unwrap_or(UNHEARD_PAGE)).await?;
+        let mut rows = journal
+            .read(
+                after,
+                usize::try_from(before - after).unwrap_or(UNHEARD_PAGE),
+            )
+            .await?;
         // Where the oldest records are gone, the page begins with later ones.
         rows.retain(|row| row.seq <= before);
         before = after;
@@ -180,7 +210,10 @@ async fn unheard(
     let mut unheard: HashMap<SessionId, Vec<RequestId>> = HashMap::new();
     for call in open {
         if let Some(request) = &call.request {
-            unheard.entry(call.session.clone()).or_default().push(request.id.clone());
+            unheard
+                .entry(call.session.clone())
+                .or_default()
+                .push(request.id.clone());
         }
     }
     for (session, request) in kept {
@@ -252,7 +285,11 @@ pub(crate) async fn recover(host: &Arc<Inner>) -> Result<usize, JournalError> {
         rebuilt.asking.earlier = earlier;
         host.spawn(rebuilt, way);
     }
-    for question in left.questions.into_values().filter(|question| !question.is_awaited()) {
+    for question in left
+        .questions
+        .into_values()
+        .filter(|question| !question.is_awaited())
+    {
         take_back(host, question, now).await;
     }
     Ok(found)
@@ -302,20 +339,40 @@ async fn take_back(host: &Arc<Inner>, mut question: LeftQuestion, now: Timestamp
             Approvals::Nobody => LONGEST,
         };
         let left = until.duration_since(now).unsigned_abs().min(most);
-        let key = Key { principal: answer.principal(), hash: answer.hash };
+        let key = Key {
+            principal: answer.principal(),
+            hash: answer.hash,
+        };
         let (without_files, until) = (answer.without_files, tokio::time::Instant::now() + left);
-        host.questions.keep(Late { key, without_files, word, until });
+        host.questions.keep(Late {
+            key,
+            without_files,
+            word,
+            until,
+        });
         return;
     }
     let recorded = &question.raised_by.call;
-    let can_be_asked = host.approvals != Approvals::Nobody && recorded.parent.is_none() && !recorded.redacted;
-    let Some(asks) = question.raised_by.asks.take() else { return };
+    let can_be_asked =
+        host.approvals != Approvals::Nobody && recorded.parent.is_none() && !recorded.redacted;
+    let Some(asks) = question.raised_by.asks.take() else {
+        return;
+    };
     if !question.is_kept_open(now) || !can_be_asked {
         return;
     }
     let mut call = rebuild(host, &mut question.raised_by).await;
-    let Asks { asked, decision, programs } = asks;
-    call.asking.earlier = Some(Earlier { asked, decision, programs, answer: None });
+    let Asks {
+        asked,
+        decision,
+        programs,
+    } = asks;
+    call.asking.earlier = Some(Earlier {
+        asked,
+        decision,
+        programs,
+        answer: None,
+    });
     let host = Arc::clone(host);
     host.clone().track(async move {
         tokio::select! {
@@ -332,8 +389,14 @@ async fn ask_once_more(host: &Arc<Inner>, call: &mut Call) {
 }
 
 async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
-    let session = host.session_or_new(&open.session, &open.call.principal()).await;
-    let arguments = open.call.arguments.take().map_or_else(|| "{}".into(), |raw| Arc::from(raw.get()));
+    let session = host
+        .session_or_new(&open.session, &open.call.principal())
+        .await;
+    let arguments = open
+        .call
+        .arguments
+        .take()
+        .map_or_else(|| "{}".into(), |raw| Arc::from(raw.get()));
     let request = CallRequest {
         session,
         tool: std::mem::take(&mut open.call.tool),
@@ -360,6 +423,10 @@ async fn rebuild(host: &Arc<Inner>, open: &mut OpenCall) -> Call {
     call.face = std::mem::take(&mut open.call.face);
     let sent = open.call.model_arguments.take();
     call.inputs.sent = sent.and_then(|raw| Arguments::parse(&Arc::from(raw.get())).ok());
-    call.on_record = if open.started { OnRecord::Started } else { OnRecord::Accepted };
+    call.on_record = if open.started {
+        OnRecord::Started
+    } else {
+        OnRecord::Accepted
+    };
     call
 }

@@ -27,12 +27,18 @@ pub(super) fn is_due(host: &Inner, way: Way) -> bool {
 
 /// Finds the recorded answer.
 pub(super) async fn answer(host: &Inner, call: &mut Call, way: Way) -> Step {
-    let Some(player) = &host.replay else { return super::lost_its_way() };
+    let Some(player) = &host.replay else {
+        return super::lost_its_way();
+    };
     let played = player.answer(&GivenCall {
         id: call.live.id,
         name: &call.live.tool,
         tool: call.resolved.as_ref().map(|resolved| resolved.entry.id()),
-        shown: call.inputs.observable.as_ref().map(|input| input.arguments().value()),
+        shown: call
+            .inputs
+            .observable
+            .as_ref()
+            .map(|input| input.arguments().value()),
         sent: &call.inputs.model,
     });
     let played = match played {
@@ -76,20 +82,37 @@ async fn pass(call: &Call, after: Duration) {
 /// The result of a call that was answered so. Its times are its own.
 pub(super) fn result(call: &mut Call) -> Option<ToolResult> {
     let mut result = *call.replayed.take()?;
-    result.timings = Timings { total_us: micros(call.live.began.elapsed()), ..Timings::default() };
+    result.timings = Timings {
+        total_us: micros(call.live.began.elapsed()),
+        ..Timings::default()
+    };
     Some(result)
 }
 
-fn not_recorded(Unrecorded { message, hint, details }: Unrecorded) -> Ending {
+fn not_recorded(
+    Unrecorded {
+        message,
+        hint,
+        details,
+    }: Unrecorded,
+) -> Ending {
     let error = ToolError {
         class: ErrorClass::DependencyUnavailable,
         code: "not_recorded".into(),
         message,
         hint: Some(hint.to_owned()),
         recoverability: Recoverability::ChangeCall,
-        retry: RetryGuidance { change_arguments: true, ..RetryGuidance::SAFE },
+        retry: RetryGuidance {
+            change_arguments: true,
+            ..RetryGuidance::SAFE
+        },
         details: Some(details),
     };
     let (error, shown) = (Box::new(error), Shown::default());
-    Ending::Failure { outcome: Outcome::Failed, error, shown, by: EndedBy::Host }
+    Ending::Failure {
+        outcome: Outcome::Failed,
+        error,
+        shown,
+        by: EndedBy::Host,
+    }
 }

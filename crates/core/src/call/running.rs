@@ -46,7 +46,11 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
     let (Some(effects), Some(resolved)) = (call.effects.clone(), &call.resolved) else {
         return lost_its_way();
     };
-    let (live, session, parent) = (Arc::clone(&call.live), Arc::clone(&call.session), call.parent.clone());
+    let (live, session, parent) = (
+        Arc::clone(&call.live),
+        Arc::clone(&call.session),
+        call.parent.clone(),
+    );
     if effects.unscheduled {
         return take_turn(call, host.scheduler.hold(session.principal(), session.id()));
     }
@@ -87,10 +91,12 @@ pub(super) async fn admit(host: &Inner, call: &mut Call, way: Way) -> Step {
     if let Some(reasons) = waited_for.get() {
         // A call whose facts changed waits once more; both are told.
         let redactor = live.redactor();
-        call.met.waited_for.extend(reasons.iter().cloned().map(|mut reason| {
-            reason.clean(|key| explain::clean_key(&redactor, key));
-            reason
-        }));
+        call.met
+            .waited_for
+            .extend(reasons.iter().cloned().map(|mut reason| {
+                reason.clean(|key| explain::clean_key(&redactor, key));
+                reason
+            }));
     }
     match admitted {
         Ok(admitted) => take_turn(call, admitted),
@@ -116,7 +122,10 @@ pub(super) fn look_ahead(host: &Inner, call: &Call) -> Option<Result<Outlook, Qu
 
 /// As its effects say, unless the operator said otherwise.
 fn runs_alone(entry: &Entry, effects: &Effects) -> bool {
-    entry.settings.exclusive.unwrap_or(!effects.concurrency_safe)
+    entry
+        .settings
+        .exclusive
+        .unwrap_or(!effects.concurrency_safe)
 }
 
 fn take_turn(call: &mut Call, admitted: Result<Permit, QueueFull>) -> Step {
@@ -131,11 +140,20 @@ fn take_turn(call: &mut Call, admitted: Result<Permit, QueueFull>) -> Step {
 
 /// The limits that the operator set for the tool and for its source. Of neither can nothing run.
 fn bounds(host: &Inner, entry: &Entry) -> Vec<Bound> {
-    let tool = entry.settings.concurrency.map(|most| (Bounded::Tool(entry.id().clone()), most));
+    let tool = entry
+        .settings
+        .concurrency
+        .map(|most| (Bounded::Tool(entry.id().clone()), most));
     let built_in = || host.source_limits.get(entry.source.0).copied().flatten();
     let source = entry.source_concurrency.or_else(built_in);
     let source = source.map(|most| (Bounded::Source(entry.source), most));
-    tool.into_iter().chain(source).map(|(on, most)| Bound { on, most: most.max(1) }).collect()
+    tool.into_iter()
+        .chain(source)
+        .map(|(on, most)| Bound {
+            on,
+            most: most.max(1),
+        })
+        .collect()
 }
 
 /// Runs the tool. The only place that does.
@@ -146,7 +164,8 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     {
         return step;
     }
-    let (Some(effects), Some(resolved), Some(input)) = (effects(call), &call.resolved, &call.inputs.call)
+    let (Some(effects), Some(resolved), Some(input)) =
+        (effects(call), &call.resolved, &call.inputs.call)
     else {
         return lost_its_way();
     };
@@ -157,7 +176,9 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
         return Step::End(result::canceled_before_start(reason));
     }
     if way == Way::Recovered && !effects.is_harmless() {
-        return Step::End(result::restarted("it had not started, and its caller is gone"));
+        return Step::End(result::restarted(
+            "it had not started, and its caller is gone",
+        ));
     }
     let limit = match time_left(host, call, &resolved.entry) {
         Ok((limit, deadline)) => {
@@ -168,7 +189,11 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     };
     let execution = &resolved.entry.declaration().interface.execution;
     let (support, interrupt) = (execution.cancel, execution.interrupt);
-    let retries = if effects.may_run_again() { execution.retries.min(MOST_RETRIES) } else { 0 };
+    let retries = if effects.may_run_again() {
+        execution.retries.min(MOST_RETRIES)
+    } else {
+        0
+    };
     let (entry, source) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source));
     let input = match host.credentials.filled(&entry, input) {
         Ok(None) => input.clone(),
@@ -191,9 +216,20 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     }
     permitting::spend(call);
     let (began, live) = (Instant::now(), Arc::clone(&call.live));
-    let context = CallContext::new(Arc::new(nested::Port::of(host, call, &effects, began + limit)));
+    let context = CallContext::new(Arc::new(nested::Port::of(
+        host,
+        call,
+        &effects,
+        began + limit,
+    )));
     let finished = loop {
-        let work = source.execute(entry.id(), ToolCall { input: input.clone(), context: context.clone() });
+        let work = source.execute(
+            entry.id(),
+            ToolCall {
+                input: input.clone(),
+                context: context.clone(),
+            },
+        );
         let work = execution::supervise(work, (began + limit, &live.pauses), live.token(), support);
         let finished = match acknowledged(host, call, way, work).await {
             Ok(finished) => finished,
@@ -217,7 +253,9 @@ fn ending(call: &Call, finished: Finished, effects: &Effects, limit: Duration) -
     let safe = effects.may_run_again();
     // A tool that was stopped before it began anything knows that better than its class does.
     let unless_untouched = |said: &Option<ToolFailure>| {
-        safe || said.as_ref().is_some_and(|failure| failure.untouched == Some(true))
+        safe || said
+            .as_ref()
+            .is_some_and(|failure| failure.untouched == Some(true))
     };
     let reason = call.live.cancel_reason().unwrap_or(CancelReason::Requested);
     let ending = match finished {
@@ -250,11 +288,15 @@ fn late(call: &Call, finished: &Finished, support: CancelSupport) -> Option<Late
             | CancelReason::ParentStopped
             | CancelReason::SiblingFailed { .. } => LateAnswer::Told,
         }),
-        Finished::DeadlinePassed { said: None } | Finished::Canceled { said: None } => match support {
-            CancelSupport::Cooperative | CancelSupport::Unsupported => Some(LateAnswer::Discarded),
-            // Dropped where it stood, it answers nothing any more.
-            CancelSupport::AtAwaitPoints => None,
-        },
+        Finished::DeadlinePassed { said: None } | Finished::Canceled { said: None } => {
+            match support {
+                CancelSupport::Cooperative | CancelSupport::Unsupported => {
+                    Some(LateAnswer::Discarded)
+                }
+                // Dropped where it stood, it answers nothing any more.
+                CancelSupport::AtAwaitPoints => None,
+            }
+        }
         Finished::DeadlinePassed { said: Some(_) }
         | Finished::Canceled { said: Some(_) }
         | Finished::Returned(Err(_))
@@ -297,14 +339,23 @@ async fn again(
         Finished::Returned(Err(failure)) if result::may_pass(&failure) => failure,
         other => return Ok(ControlFlow::Break(other)),
     };
-    let tries = u32::try_from(call.attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
+    let tries = u32::try_from(call.attempts.len())
+        .unwrap_or(u32::MAX)
+        .saturating_add(1);
     let pause = execution::pause_after(tries, call.live.id);
     if tries > retries || Instant::now() + pause >= deadline {
         return Ok(ControlFlow::Break(Finished::Returned(Err(failure))));
     }
     let error = call.live.redactor().text(&failure.message).into_owned();
-    call.live.say(format!("try {tries} failed, trying again in {} ms: {error}", pause.as_millis()));
-    call.attempts.push(Attempt { at_us: micros(call.live.began.elapsed()), class: failure.class, error });
+    call.live.say(format!(
+        "try {tries} failed, trying again in {} ms: {error}",
+        pause.as_millis()
+    ));
+    call.attempts.push(Attempt {
+        at_us: micros(call.live.began.elapsed()),
+        class: failure.class,
+        error,
+    });
     if owes_acknowledgement(call, way) {
         accept(host, call).await?;
     }
@@ -318,9 +369,15 @@ async fn again(
 /// The facts changed while the call waited: what was decided no longer stands.
 fn decide_again(call: &mut Call) -> Step {
     call.permit = None;
-    let decided = call.transitions.iter().filter(|transition| transition.stage == Stage::Decide).count();
+    let decided = call
+        .transitions
+        .iter()
+        .filter(|transition| transition.stage == Stage::Decide)
+        .count();
     if decided < MAX_DECISIONS {
         return Step::Next(Stage::Decide);
     }
-    Step::End(result::internal("what the call touches kept changing while it waited"))
+    Step::End(result::internal(
+        "what the call touches kept changing while it waited",
+    ))
 }

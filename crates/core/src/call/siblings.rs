@@ -22,14 +22,22 @@ use crate::{
 
 /// Takes the call's place in its batch. One that cannot have it ends before it begins.
 pub(crate) fn join(call: &Call) -> Result<Option<Member>, Ending> {
-    let Some(place) = &call.place else { return Ok(None) };
-    call.session.batches.join(place, &call.live).map(Some).map_err(|refusal| result::no_place(&refusal))
+    let Some(place) = &call.place else {
+        return Ok(None);
+    };
+    call.session
+        .batches
+        .join(place, &call.live)
+        .map(Some)
+        .map_err(|refusal| result::no_place(&refusal))
 }
 
 /// Waits for the calls of the batch that must have ended before this one begins. Like any call that waits, it has a
 /// place in the queue and ends when its caller's time is over.
 pub(super) async fn await_turn(host: &Inner, call: &mut Call, way: Way) -> Result<(), Ending> {
-    let Some(mut changes) = call.member.as_ref().map(Member::changes) else { return Ok(()) };
+    let Some(mut changes) = call.member.as_ref().map(Member::changes) else {
+        return Ok(());
+    };
     let latest = call.live.began + host.limits.deadline;
     let mut place = None;
     while let Some(member) = &call.member {
@@ -37,12 +45,16 @@ pub(super) async fn await_turn(host: &Inner, call: &mut Call, way: Way) -> Resul
         let (missing, until) = match member.turn() {
             Turn::Begin => return Ok(()),
             Turn::GivenUp { because_of: place } => {
-                return Err(result::canceled_before_start(CancelReason::SiblingFailed { place }));
+                return Err(result::canceled_before_start(CancelReason::SiblingFailed {
+                    place,
+                }));
             }
             Turn::Wait { missing, until } => (missing, until),
         };
         if place.is_none() {
-            let held = host.scheduler.hold(call.session.principal(), call.session.id());
+            let held = host
+                .scheduler
+                .hold(call.session.principal(), call.session.id());
             place = Some(held.map_err(|full| result::queue_full(&full))?);
             call.live.say("waiting for other calls of its batch");
             call.met.waited_for.push(WaitReason::Batch);
@@ -79,12 +91,19 @@ pub(crate) async fn await_order(call: &Call, member: &Member, answer: &Answer) {
     if call.background || !is_ordered {
         return;
     }
-    let Some(_held) = member.hold_back(answer.json().len()) else { return };
+    let Some(_held) = member.hold_back(answer.json().len()) else {
+        return;
+    };
     // A sibling's failure changes nothing about the order.
-    let by_sibling = matches!(call.live.cancel_reason(), Some(CancelReason::SiblingFailed { .. }));
+    let by_sibling = matches!(
+        call.live.cancel_reason(),
+        Some(CancelReason::SiblingFailed { .. })
+    );
     loop {
         changes.mark_unchanged();
-        let Err(until) = member.may_answer() else { return };
+        let Err(until) = member.may_answer() else {
+            return;
+        };
         tokio::select! {
             biased;
             _ = changes.changed() => {}

@@ -62,7 +62,11 @@ async fn sleep_until(end: Option<Instant>) {
 /// How long the call may run: the caller's wish, else the operator's or the tool's own, else the host's; never
 /// beyond what the operator set for the tool, the host's ceiling, the end the caller set for the whole call or the
 /// calling call's end. Patience is no bound: it limits waiting, and a call that runs waits no more.
-pub(super) fn time_left(host: &Inner, call: &Call, entry: &Entry) -> Result<(Duration, Deadline), Ending> {
+pub(super) fn time_left(
+    host: &Inner,
+    call: &Call,
+    entry: &Entry,
+) -> Result<(Duration, Deadline), Ending> {
     let (limit, by) = allotted(host, call, entry);
     match by {
         DeadlineBy::Parent if limit.is_zero() => {
@@ -84,7 +88,12 @@ pub(super) fn time_left(host: &Inner, call: &Call, entry: &Entry) -> Result<(Dur
 }
 
 fn allotted(host: &Inner, call: &Call, entry: &Entry) -> (Duration, DeadlineBy) {
-    let own = entry.declaration().interface.execution.timeout_ms.map(Duration::from_millis);
+    let own = entry
+        .declaration()
+        .interface
+        .execution
+        .timeout_ms
+        .map(Duration::from_millis);
     let (set, limits) = (entry.settings.timeout, &host.limits);
     let mut allotted = match (call.timeout, set, own) {
         (Some(wish), _, _) => (wish, DeadlineBy::Caller),
@@ -94,10 +103,17 @@ fn allotted(host: &Inner, call: &Call, entry: &Entry) -> (Duration, DeadlineBy) 
     };
     let until = |end: Instant| end.saturating_duration_since(Instant::now());
     let bounds = [
-        entry.settings.ceiling.or(set).map(|most| (most, DeadlineBy::ToolCeiling)),
+        entry
+            .settings
+            .ceiling
+            .or(set)
+            .map(|most| (most, DeadlineBy::ToolCeiling)),
         Some((limits.deadline_ceiling, DeadlineBy::HostCeiling)),
-        call.parent.as_ref().map(|parent| (until(parent.deadline), DeadlineBy::Parent)),
-        call.latest_end.map(|end| (until(end), DeadlineBy::Patience)),
+        call.parent
+            .as_ref()
+            .map(|parent| (until(parent.deadline), DeadlineBy::Parent)),
+        call.latest_end
+            .map(|end| (until(end), DeadlineBy::Patience)),
     ];
     for (most, by) in bounds.into_iter().flatten() {
         if most < allotted.0 {

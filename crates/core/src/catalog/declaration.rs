@@ -174,7 +174,11 @@ const LISTED_NAMES: usize = 3;
 /// Up to [`LISTED_NAMES`] names in backticks.
 fn quoted_list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(LISTED_NAMES);
-    let mut text = names.take(LISTED_NAMES).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let mut text = names
+        .take(LISTED_NAMES)
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
     if more > 0 {
         text.push_str(&format!(" and {more} more"));
     }
@@ -189,7 +193,11 @@ impl Entry {
 
     /// The name in texts that people and models read. A tool that is in no list is known by its id alone.
     pub fn label(&self) -> &str {
-        if self.is_listed() { &self.name } else { self.id().as_str() }
+        if self.is_listed() {
+            &self.name
+        } else {
+            self.id().as_str()
+        }
     }
 
     /// Whether models can find it in a list or by a search.
@@ -253,21 +261,33 @@ pub(super) fn admit(
     let id = declaration.tool_id.clone();
     let mut chosen = settings.of(&declaration, &from.name).unwrap_or_default();
     chosen.hidden |= of_source.hidden;
-    let name = wire_name(&id, from.naming, catalog)
-        .map_err(|name| CatalogNotice::NameTaken { refused: id.clone(), name })?;
+    let name = wire_name(&id, from.naming, catalog).map_err(|name| CatalogNotice::NameTaken {
+        refused: id.clone(),
+        name,
+    })?;
 
-    let (free, lost): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut declaration.aliases).into_iter().partition(|alias| catalog.get(alias).is_none());
+    let (free, lost): (Vec<_>, Vec<_>) = std::mem::take(&mut declaration.aliases)
+        .into_iter()
+        .partition(|alias| catalog.get(alias).is_none());
     declaration.aliases = free;
-    let mut notices: Vec<CatalogNotice> =
-        lost.into_iter().map(|alias| CatalogNotice::AliasTaken { tool: id.clone(), alias }).collect();
+    let mut notices: Vec<CatalogNotice> = lost
+        .into_iter()
+        .map(|alias| CatalogNotice::AliasTaken {
+            tool: id.clone(),
+            alias,
+        })
+        .collect();
     let name = match chosen.name.clone() {
         None => {
             notices.extend(namespaced(&id, from.naming, &name, catalog));
             name
         }
         Some(wanted) if catalog.get(&wanted).is_some() => {
-            notices.push(CatalogNotice::RenameTaken { tool: id.clone(), wanted, kept: name.clone() });
+            notices.push(CatalogNotice::RenameTaken {
+                tool: id.clone(),
+                wanted,
+                kept: name.clone(),
+            });
             name
         }
         Some(wanted) => {
@@ -287,9 +307,19 @@ pub(super) fn admit(
     };
     let input = Schema::new(Arc::clone(&declaration.input.schema)).map_err(bad_schema)?;
     let input = input.with_sensitive(&chosen.sensitive);
-    let output = declaration.output.schema.clone().map(Schema::new).transpose().map_err(bad_schema)?;
+    let output = declaration
+        .output
+        .schema
+        .clone()
+        .map(Schema::new)
+        .transpose()
+        .map_err(bad_schema)?;
     let entry = Entry {
-        origin: if chosen.class.is_some() { EffectOrigin::Operator } else { stated },
+        origin: if chosen.class.is_some() {
+            EffectOrigin::Operator
+        } else {
+            stated
+        },
         stated_by: (of_source.trust != Some(SourceTrust::None)).then_some(stated),
         declaration,
         name: name.into(),
@@ -318,14 +348,24 @@ fn wire_name(id: &ToolId, naming: Naming, catalog: &Catalog) -> Result<String, S
     // A bare name that is taken is namespaced before it is refused: nothing is ever overwritten.
     let names = [wanted.clone(), legal(&id.wire_form())];
     let free = names.into_iter().find(|name| catalog.get(name).is_none());
-    free.filter(|_| catalog.get(id.as_str()).is_none()).ok_or(wanted)
+    free.filter(|_| catalog.get(id.as_str()).is_none())
+        .ok_or(wanted)
 }
 
 /// The notice for a tool that did not get the name it wanted.
 fn namespaced(id: &ToolId, naming: Naming, name: &str, catalog: &Catalog) -> Option<CatalogNotice> {
     let wanted = wanted_name(id, naming);
-    let holder = catalog.get(&wanted).filter(|_| wanted != name)?.id().clone();
-    Some(CatalogNotice::Namespaced { tool: id.clone(), wanted, name: name.to_owned(), holder })
+    let holder = catalog
+        .get(&wanted)
+        .filter(|_| wanted != name)?
+        .id()
+        .clone();
+    Some(CatalogNotice::Namespaced {
+        tool: id.clone(),
+        wanted,
+        name: name.to_owned(),
+        holder,
+    })
 }
 
 /// A name every model provider takes: letters, digits, `_` and `-`, at most 64. What does not fit is replaced
@@ -336,9 +376,15 @@ fn legal(name: &str) -> String {
         return name.to_owned();
     }
     let digest = Sha256::digest(name.as_bytes());
-    let suffix: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    let stem: String =
-        name.chars().map(|c| if fits(c) { c } else { '_' }).take(WIRE_NAME_LIMIT - 9).collect();
+    let suffix: String = digest[..4]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let stem: String = name
+        .chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .take(WIRE_NAME_LIMIT - 9)
+        .collect();
     format!("{stem}_{suffix}")
 }
 

@@ -4,8 +4,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Interrupt, Lifecycle,
-    Loading, PersistStrategy, Provenance, Requirements, Role, SandboxProfile, ToolId, ToolPattern,
+    ArgumentMeaning, ClassFact, Declaration, EffectClass, EffectOrigin, Interface, Interrupt,
+    Lifecycle, Loading, PersistStrategy, Provenance, Requirements, Role, SandboxProfile, ToolId,
+    ToolPattern,
 };
 
 use super::{CatalogNotice, Entry};
@@ -168,7 +169,10 @@ pub(super) fn heard(
         Some(SourceTrust::Claims) => EffectOrigin::Claimed,
         Some(SourceTrust::None) => {
             let rendering = std::mem::take(&mut declaration.interface.rendering);
-            declaration.interface = Interface { rendering, ..Interface::default() };
+            declaration.interface = Interface {
+                rendering,
+                ..Interface::default()
+            };
             EffectOrigin::Claimed
         }
     }
@@ -179,7 +183,11 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
         declaration.lifecycle = Lifecycle::Disabled;
     }
     if let Some(deferred) = settings.deferred {
-        declaration.loading = if deferred { Loading::Deferred } else { Loading::Eager };
+        declaration.loading = if deferred {
+            Loading::Deferred
+        } else {
+            Loading::Eager
+        };
     }
     if let Some(requires) = &settings.requires {
         declaration.requires = requires.clone();
@@ -221,9 +229,14 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
 fn optional(schema: &Arc<Value>, defaults: &Map<String, Value>) -> Arc<Value> {
     let mut schema = Arc::clone(schema);
     let required = schema.get("required").and_then(Value::as_array);
-    let filled = |name: &Value| name.as_str().is_some_and(|name| defaults.contains_key(name));
+    let filled = |name: &Value| {
+        name.as_str()
+            .is_some_and(|name| defaults.contains_key(name))
+    };
     if required.is_some_and(|required| required.iter().any(filled))
-        && let Some(required) = Arc::make_mut(&mut schema).get_mut("required").and_then(Value::as_array_mut)
+        && let Some(required) = Arc::make_mut(&mut schema)
+            .get_mut("required")
+            .and_then(Value::as_array_mut)
     {
         required.retain(|name| !filled(name));
     }
@@ -243,21 +256,37 @@ pub(super) fn unused(
     let mut names = settings.names();
     names.retain(|name| !known(name) && !fits(name));
     names.sort();
-    names.into_iter().map(|name| CatalogNotice::UnusedSettings { name }).collect()
+    names
+        .into_iter()
+        .map(|name| CatalogNotice::UnusedSettings { name })
+        .collect()
 }
 
 /// Settings that loosen or grant something by a bare name that only outside tools have: they do not count for those.
-pub(super) fn bare_names(settings: &dyn OperatorSettings, entries: &[Arc<Entry>]) -> Vec<CatalogNotice> {
+pub(super) fn bare_names(
+    settings: &dyn OperatorSettings,
+    entries: &[Arc<Entry>],
+) -> Vec<CatalogNotice> {
     let declarations: Vec<&Declaration> = entries.iter().map(|entry| entry.declaration()).collect();
     let mut names = settings.loosening_names();
     names.sort();
     let tables = names.iter().filter_map(|name| {
         let line = |exact: &ToolPattern| format!("tools.\"{exact}\"");
-        bare_name(format!("`tools.{name}`"), &name.parse().ok()?, &declarations, line)
+        bare_name(
+            format!("`tools.{name}`"),
+            &name.parse().ok()?,
+            &declarations,
+            line,
+        )
     });
     let grants = settings.grants();
     let lists = grants.iter().filter_map(|(key, pattern)| {
-        bare_name(format!("`{pattern}` in `{key}`"), pattern, &declarations, ToString::to_string)
+        bare_name(
+            format!("`{pattern}` in `{key}`"),
+            pattern,
+            &declarations,
+            ToString::to_string,
+        )
     });
     tables.chain(lists).collect()
 }
@@ -270,7 +299,11 @@ fn bare_name(
 ) -> Option<CatalogNotice> {
     let meant = unmeant(pattern, tools)?;
     let instead = exact_patterns(pattern, &meant).iter().map(line).collect();
-    Some(CatalogNotice::BareName { what, meant, instead })
+    Some(CatalogNotice::BareName {
+        what,
+        meant,
+        instead,
+    })
 }
 
 /// Patterns that name these tools exactly: each by its id, or for a pattern with `*` the same within each namespace.
@@ -296,9 +329,15 @@ pub(crate) fn unmeant(pattern: &ToolPattern, tools: &[&Declaration]) -> Option<V
     }
     let is_wild = pattern.as_str().contains('*');
     let fits = |tool: &&&Declaration| pattern.matches(&tool.tool_id, &tool.aliases);
-    let (exact, unmeant): (Vec<&Declaration>, Vec<&Declaration>) =
-        tools.iter().filter(fits).copied().partition(|tool| pattern.names_exactly(tool));
-    let unmeant: Vec<ToolId> = unmeant.into_iter().map(|tool| tool.tool_id.clone()).collect();
+    let (exact, unmeant): (Vec<&Declaration>, Vec<&Declaration>) = tools
+        .iter()
+        .filter(fits)
+        .copied()
+        .partition(|tool| pattern.names_exactly(tool));
+    let unmeant: Vec<ToolId> = unmeant
+        .into_iter()
+        .map(|tool| tool.tool_id.clone())
+        .collect();
     (!unmeant.is_empty() && (is_wild || exact.is_empty())).then_some(unmeant)
 }
 

@@ -33,7 +33,12 @@ pub struct MemoryPins(Mutex<BTreeMap<String, String>>);
 
 impl PinStore for MemoryPins {
     fn load(&self, source: &str) -> Result<Option<String>, PinStoreError> {
-        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned())
+        Ok(self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(source)
+            .cloned())
     }
 
     fn keep(&self, source: &str, manifest: &str) -> Result<(), PinStoreError> {

@@ -68,7 +68,12 @@ impl Schema {
         let mut nodes = 0;
         bounded(&value, 0, &mut nodes)?;
         let has_marks = sensitive::has_marks(&value);
-        Ok(Self { value, compiled: OnceLock::new(), has_marks, sensitive: Vec::new() })
+        Ok(Self {
+            value,
+            compiled: OnceLock::new(),
+            has_marks,
+            sensitive: Vec::new(),
+        })
     }
 
     /// Whether a value would do as a schema, for sources that get theirs from others.
@@ -92,7 +97,9 @@ impl Schema {
             jsonschema::draft202012::options()
                 .offline()
                 .with_pattern_options(
-                    PatternOptions::fancy_regex().backtrack_limit(50_000).size_limit(1 << 20),
+                    PatternOptions::fancy_regex()
+                        .backtrack_limit(50_000)
+                        .size_limit(1 << 20),
                 )
                 .build(&self.value)
                 .map_err(|error| SchemaError::Invalid(error.to_string()))
@@ -112,11 +119,16 @@ impl Schema {
             return Ok(Vec::new());
         }
         let secret = self.sensitive_pointers(instance);
-        let found = validator.iter_errors(instance).take(MAX_VIOLATIONS).map(|error| {
-            let at = error.instance_path().to_string();
-            let hidden = secret.iter().any(|pointer| at.starts_with(pointer.as_str()));
-            violation(at, error.kind(), error.instance(), &self.value, hidden)
-        });
+        let found = validator
+            .iter_errors(instance)
+            .take(MAX_VIOLATIONS)
+            .map(|error| {
+                let at = error.instance_path().to_string();
+                let hidden = secret
+                    .iter()
+                    .any(|pointer| at.starts_with(pointer.as_str()));
+                violation(at, error.kind(), error.instance(), &self.value, hidden)
+            });
         Ok(found.collect())
     }
 
@@ -124,7 +136,12 @@ impl Schema {
     pub(crate) fn sensitive_pointers(&self, instance: &Value) -> Vec<String> {
         let mut found = sensitive::pointers(&self.value, self.has_marks, instance);
         if !self.sensitive.is_empty() {
-            found.extend(self.sensitive.iter().filter(|at| instance.pointer(at).is_some()).cloned());
+            found.extend(
+                self.sensitive
+                    .iter()
+                    .filter(|at| instance.pointer(at).is_some())
+                    .cloned(),
+            );
             // Outer values first: what lies within one is gone with it.
             found.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
             found.dedup();
@@ -140,11 +157,16 @@ fn violation(
     schema: &Value,
     hidden: bool,
 ) -> Violation {
-    let given = if hidden { "[redacted:argument]".to_owned() } else { shown(instance) };
+    let given = if hidden {
+        "[redacted:argument]".to_owned()
+    } else {
+        shown(instance)
+    };
     let (expected, given) = match kind {
-        ValidationErrorKind::Required { property } => {
-            (format!("the property {property}"), "nothing there".to_owned())
-        }
+        ValidationErrorKind::Required { property } => (
+            format!("the property {property}"),
+            "nothing there".to_owned(),
+        ),
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             let known = property_names(schema, &at);
@@ -164,31 +186,54 @@ fn violation(
         ValidationErrorKind::Constant { expected_value } => (format!("{expected_value}"), given),
         ValidationErrorKind::Minimum { limit } => (format!("a number of at least {limit}"), given),
         ValidationErrorKind::Maximum { limit } => (format!("a number of at most {limit}"), given),
-        ValidationErrorKind::ExclusiveMinimum { limit } => (format!("a number over {limit}"), given),
-        ValidationErrorKind::ExclusiveMaximum { limit } => (format!("a number under {limit}"), given),
-        ValidationErrorKind::MinLength { limit } => (format!("a text of at least {limit} characters"), given),
-        ValidationErrorKind::MaxLength { limit } => (format!("a text of at most {limit} characters"), given),
-        ValidationErrorKind::Pattern { pattern } => (format!("a text that matches `{pattern}`"), given),
-        ValidationErrorKind::Format { format } => (format!("a text of the format `{format}`"), given),
+        ValidationErrorKind::ExclusiveMinimum { limit } => {
+            (format!("a number over {limit}"), given)
+        }
+        ValidationErrorKind::ExclusiveMaximum { limit } => {
+            (format!("a number under {limit}"), given)
+        }
+        ValidationErrorKind::MinLength { limit } => {
+            (format!("a text of at least {limit} characters"), given)
+        }
+        ValidationErrorKind::MaxLength { limit } => {
+            (format!("a text of at most {limit} characters"), given)
+        }
+        ValidationErrorKind::Pattern { pattern } => {
+            (format!("a text that matches `{pattern}`"), given)
+        }
+        ValidationErrorKind::Format { format } => {
+            (format!("a text of the format `{format}`"), given)
+        }
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             ("one of the shapes the schema offers".to_owned(), given)
         }
         // The rest is rare; the keyword says enough, and quoting the library's text could quote the value.
-        other => (format!("what `{}` of the schema asks for", other.keyword()), given),
+        other => (
+            format!("what `{}` of the schema asks for", other.keyword()),
+            given,
+        ),
     };
-    Violation { at, expected, given }
+    Violation {
+        at,
+        expected,
+        given,
+    }
 }
 
 /// The names under `properties` for the object at `at`, as far as the schema spells them out in place.
 fn property_names(schema: &Value, at: &str) -> Vec<String> {
     let mut here = schema;
     for part in at.split('/').skip(1) {
-        let next = here.pointer(&format!("/properties/{part}")).or_else(|| here.get("items"));
+        let next = here
+            .pointer(&format!("/properties/{part}"))
+            .or_else(|| here.get("items"));
         let Some(next) = next else { return Vec::new() };
         here = next;
     }
     let names = here.get("properties").and_then(Value::as_object);
-    names.map(|names| names.keys().cloned().collect()).unwrap_or_default()
+    names
+        .map(|names| names.keys().cloned().collect())
+        .unwrap_or_default()
 }
 
 fn shown(value: &Value) -> String {
@@ -211,10 +256,16 @@ fn shown(value: &Value) -> String {
 fn bounded(value: &Value, depth: usize, nodes: &mut usize) -> Result<(), SchemaError> {
     *nodes += 1;
     if *nodes > MAX_NODES {
-        return Err(SchemaError::TooLarge { limit: MAX_NODES, unit: "nodes" });
+        return Err(SchemaError::TooLarge {
+            limit: MAX_NODES,
+            unit: "nodes",
+        });
     }
     if depth > MAX_DEPTH {
-        return Err(SchemaError::TooLarge { limit: MAX_DEPTH, unit: "levels" });
+        return Err(SchemaError::TooLarge {
+            limit: MAX_DEPTH,
+            unit: "levels",
+        });
     }
     match value {
         Value::Object(object) => {
@@ -224,9 +275,13 @@ fn bounded(value: &Value, depth: usize, nodes: &mut usize) -> Result<(), SchemaE
                     return Err(SchemaError::OutsideReference(target.to_owned()));
                 }
             }
-            object.values().try_for_each(|inner| bounded(inner, depth + 1, nodes))
+            object
+                .values()
+                .try_for_each(|inner| bounded(inner, depth + 1, nodes))
         }
-        Value::Array(items) => items.iter().try_for_each(|inner| bounded(inner, depth + 1, nodes)),
+        Value::Array(items) => items
+            .iter()
+            .try_for_each(|inner| bounded(inner, depth + 1, nodes)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
     }
 }
@@ -245,8 +300,10 @@ mod tests {
 
     fn check(schema: &Schema, instance: &Value, expected: &[(&str, &str, &str)]) {
         let found = schema.violations(instance).unwrap();
-        let found: Vec<_> =
-            found.iter().map(|v| (v.at.as_str(), v.expected.as_str(), v.given.as_str())).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|v| (v.at.as_str(), v.expected.as_str(), v.given.as_str()))
+            .collect();
         assert_eq!(found, expected, "{instance}");
     }
 
@@ -263,8 +320,16 @@ mod tests {
             }
         }));
         check(&schema, &json!({ "path": "x", "limit": 3 }), &[]);
-        check(&schema, &json!({}), &[("", "the property \"path\"", "nothing there")]);
-        check(&schema, &json!({ "path": 5 }), &[("/path", "string", "number 5")]);
+        check(
+            &schema,
+            &json!({}),
+            &[("", "the property \"path\"", "nothing there")],
+        );
+        check(
+            &schema,
+            &json!({ "path": 5 }),
+            &[("/path", "string", "number 5")],
+        );
         check(
             &schema,
             &json!({ "path": "x", "limit": 0 }),
@@ -288,7 +353,11 @@ mod tests {
         check(
             &schema,
             &json!({ "path": "x", "paht": "y" }),
-            &[("", "only these properties: path, limit, mode, password, rows", "also `paht`")],
+            &[(
+                "",
+                "only these properties: path, limit, mode, password, rows",
+                "also `paht`",
+            )],
         );
     }
 
@@ -300,8 +369,14 @@ mod tests {
         for _ in 0..80 {
             deep = json!({ "not": deep });
         }
-        assert!(matches!(Schema::new(Arc::new(deep)), Err(SchemaError::TooLarge { .. })));
+        assert!(matches!(
+            Schema::new(Arc::new(deep)),
+            Err(SchemaError::TooLarge { .. })
+        ));
         let wide: Vec<Value> = (0..30_000).map(Value::from).collect();
-        assert!(matches!(Schema::new(Arc::new(json!({ "enum": wide }))), Err(SchemaError::TooLarge { .. })));
+        assert!(matches!(
+            Schema::new(Arc::new(json!({ "enum": wide }))),
+            Err(SchemaError::TooLarge { .. })
+        ));
     }
 }

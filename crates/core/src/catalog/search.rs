@@ -52,12 +52,18 @@ impl SearchIndex {
         for name in entry.names() {
             field(name, NAME);
         }
-        declaration.title.iter().for_each(|title| field(title, NAME));
+        declaration
+            .title
+            .iter()
+            .for_each(|title| field(title, NAME));
         declaration.tags.iter().for_each(|tag| field(tag, TAGS));
         field(&declaration.search_hint, TAGS);
         field(&declaration.description, DESCRIPTION);
         for (word, weight) in weights {
-            self.postings.entry(word.into()).or_default().push(Posting { place, weight });
+            self.postings
+                .entry(word.into())
+                .or_default()
+                .push(Posting { place, weight });
         }
         self.lengths.push(length);
         self.names.push(entry.name().to_lowercase().into());
@@ -85,7 +91,9 @@ impl SearchIndex {
         let mut touched: Vec<u32> = Vec::new();
         let asked: HashSet<String> = words(&query).collect();
         for word in &asked {
-            let Some(postings) = self.postings.get(word.as_str()) else { continue };
+            let Some(postings) = self.postings.get(word.as_str()) else {
+                continue;
+            };
             let rarity = self.rarity(postings.len());
             for posting in postings {
                 let length = self.lengths[posting.place as usize] / self.mean_length;
@@ -222,13 +230,19 @@ mod tests {
     #[test]
     fn words_split_at_case_and_punctuation() {
         let found: Vec<String> = words("readFile HTTP_get some-Things v2Beta").collect();
-        assert_eq!(found, ["read", "file", "http", "get", "some", "thing", "v2", "beta"]);
+        assert_eq!(
+            found,
+            ["read", "file", "http", "get", "some", "thing", "v2", "beta"]
+        );
     }
 
     #[test]
     fn mistyped_names_find_their_neighbours() {
         assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(similar("raed_file", ["read_file", "write_file", "echo"].into_iter()), ["read_file"]);
+        assert_eq!(
+            similar("raed_file", ["read_file", "write_file", "echo"].into_iter()),
+            ["read_file"]
+        );
         assert!(similar("zzz", ["read_file"].into_iter()).is_empty());
     }
 }

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
-use toolpost_model::{Declaration, HiddenReason, Lifecycle, Loading, SurfaceId, SurfaceRequest, Visibility};
+use toolpost_model::{
+    Declaration, HiddenReason, Lifecycle, Loading, SurfaceId, SurfaceRequest, Visibility,
+};
 
 use super::{Catalog, Entry};
 use crate::{flow::permission::PolicyEngine, record::declared};
@@ -38,8 +40,15 @@ pub struct ToolFilter {
 
 impl ToolFilter {
     fn takes(&self, declaration: &Declaration) -> bool {
-        self.kind.as_deref().is_none_or(|kind| kind == declaration.kind.as_str())
-            && self.tags.iter().all(|tag| declaration.tags.iter().any(|own| own.eq_ignore_ascii_case(tag)))
+        self.kind
+            .as_deref()
+            .is_none_or(|kind| kind == declaration.kind.as_str())
+            && self.tags.iter().all(|tag| {
+                declaration
+                    .tags
+                    .iter()
+                    .any(|own| own.eq_ignore_ascii_case(tag))
+            })
     }
 }
 
@@ -52,11 +61,24 @@ pub struct Listing {
 }
 
 impl Surface {
-    pub(crate) fn build(catalog: Arc<Catalog>, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Self {
-        let visibility: Box<[Visibility]> =
-            catalog.entries().iter().map(|entry| see(entry, request, policy)).collect();
+    pub(crate) fn build(
+        catalog: Arc<Catalog>,
+        request: &SurfaceRequest,
+        policy: &dyn PolicyEngine,
+    ) -> Self {
+        let visibility: Box<[Visibility]> = catalog
+            .entries()
+            .iter()
+            .map(|entry| see(entry, request, policy))
+            .collect();
         let id = declared::surface_id(catalog.digest().whole, request, &visibility);
-        Self { id, request: request.clone(), catalog, visibility, told: OnceCell::new() }
+        Self {
+            id,
+            request: request.clone(),
+            catalog,
+            visibility,
+            told: OnceCell::new(),
+        }
     }
 
     /// The surface's id.
@@ -82,7 +104,10 @@ impl Surface {
 
     /// Everything with its visibility: the operator's view.
     pub fn all(&self) -> impl Iterator<Item = (&Arc<Entry>, Visibility)> {
-        self.catalog.entries().iter().zip(self.visibility.iter().copied())
+        self.catalog
+            .entries()
+            .iter()
+            .zip(self.visibility.iter().copied())
     }
 
     /// The tools a filter selects. `preferred` are places some source's own search found, best first.
@@ -100,8 +125,10 @@ impl Surface {
                 Visibility::Unlisted | Visibility::Blocked(_) => false,
             };
             let entry = &self.catalog.entries()[place];
-            (shown && filter.takes(entry.declaration()))
-                .then(|| Listing { entry: Arc::clone(entry), visibility })
+            (shown && filter.takes(entry.declaration())).then(|| Listing {
+                entry: Arc::clone(entry),
+                visibility,
+            })
         });
         listed.take(filter.limit.unwrap_or(usize::MAX)).collect()
     }
@@ -135,10 +162,15 @@ fn see(entry: &Entry, request: &SurfaceRequest, policy: &dyn PolicyEngine) -> Vi
         Lifecycle::RequiresSetup(_) => Some(HiddenReason::Setup),
         Lifecycle::Available | Lifecycle::Deprecated => None,
     };
-    let missing_ability =
-        || requires.model_capabilities.iter().any(|needed| !request.model_capabilities.contains(needed));
+    let missing_ability = || {
+        requires
+            .model_capabilities
+            .iter()
+            .any(|needed| !request.model_capabilities.contains(needed))
+    };
     let wrong_role = || !requires.roles.is_empty() && !requires.roles.contains(&request.role);
-    let active = |wanted: &String| request.task.as_ref() == Some(wanted) || request.skills.contains(wanted);
+    let active =
+        |wanted: &String| request.task.as_ref() == Some(wanted) || request.skills.contains(wanted);
     let other_task = || !requires.tasks.is_empty() && !requires.tasks.iter().any(active);
 
     if let Some(reason) = blocked {

@@ -41,16 +41,19 @@ pub enum Approvals {
 impl Approvals {
     /// An operator is asked: ten minutes for an answer, because people are slow and agents see where they stand;
     /// an hour for a caller to come back for it.
-    pub const ASK: Self =
-        Self::Ask { timeout: Duration::from_secs(600), grant_for: Duration::from_secs(3_600) };
+    pub const ASK: Self = Self::Ask {
+        timeout: Duration::from_secs(600),
+        grant_for: Duration::from_secs(3_600),
+    };
 
     /// Times that clocks can reckon with.
     pub(crate) fn bounded(self) -> Self {
         match self {
             Self::Nobody => Self::Nobody,
-            Self::Ask { timeout, grant_for } => {
-                Self::Ask { timeout: timeout.min(LONGEST), grant_for: grant_for.min(LONGEST) }
-            }
+            Self::Ask { timeout, grant_for } => Self::Ask {
+                timeout: timeout.min(LONGEST),
+                grant_for: grant_for.min(LONGEST),
+            },
         }
     }
 }

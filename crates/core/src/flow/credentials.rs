@@ -8,7 +8,9 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use toolpost_model::{AccessKind, Arguments, CallInput, Declaration, EffectOrigin, Secret, ToolPattern};
+use toolpost_model::{
+    AccessKind, Arguments, CallInput, Declaration, EffectOrigin, Secret, ToolPattern,
+};
 
 use crate::{
     catalog::Entry,
@@ -57,15 +59,22 @@ impl Credentials {
 
     /// The names of those that calls of this tool may refer to.
     pub(crate) fn names_for(&self, tool: &Declaration) -> Vec<String> {
-        let is_granted = |grant: &&CredentialGrant| grant.tools.iter().any(|tools| tools.names_exactly(tool));
-        self.0.iter().filter(is_granted).map(|grant| grant.name.clone()).collect()
+        let is_granted =
+            |grant: &&CredentialGrant| grant.tools.iter().any(|tools| tools.names_exactly(tool));
+        self.0
+            .iter()
+            .filter(is_granted)
+            .map(|grant| grant.name.clone())
+            .collect()
     }
 
     /// Whether every reference in the arguments may be followed for this tool.
     pub(crate) fn check(&self, entry: &Entry, arguments: &Value) -> Result<(), Ending> {
         let mut wanted = Vec::new();
         references(arguments, &mut String::new(), &mut wanted);
-        wanted.iter().try_for_each(|(pointer, name)| self.grant(entry, pointer, name).map(|_| ()))
+        wanted
+            .iter()
+            .try_for_each(|(pointer, name)| self.grant(entry, pointer, name).map(|_| ()))
     }
 
     /// The input with values in place of references, and those values. Only for whoever runs the tool.
@@ -82,7 +91,9 @@ impl Credentials {
         let (mut value, mut used) = (arguments.clone(), Vec::new());
         replace(&mut value, &mut |name| {
             let found = self.0.iter().find(|grant| grant.name == name);
-            let text = found.map(|grant| grant.value.reveal().to_owned()).unwrap_or_default();
+            let text = found
+                .map(|grant| grant.value.reveal().to_owned())
+                .unwrap_or_default();
             used.push(text.clone());
             text
         });
@@ -93,20 +104,30 @@ impl Credentials {
         let Some(grant) = self.0.iter().find(|grant| grant.name == name) else {
             return Err(result::credential_missing(pointer, name));
         };
-        if !grant.tools.iter().any(|pattern| pattern.names_exactly(entry.declaration())) {
+        if !grant
+            .tools
+            .iter()
+            .any(|pattern| pattern.names_exactly(entry.declaration()))
+        {
             return Err(result::credential_not_granted(pointer, name, entry.name()));
         }
         // What a native tool does with credentials of its own accord is bound to more than the tool: to URLs.
         let declared = entry.declaration();
         if entry.origin == EffectOrigin::HostCode
-            && declared.interface.permission.access.contains(&AccessKind::Credential)
+            && declared
+                .interface
+                .permission
+                .access
+                .contains(&AccessKind::Credential)
         {
             return Err(result::credential_by_name(pointer, name, entry.name()));
         }
         // A decision is made on what a command, path or URL says, so nothing else may stand there when it runs.
         let meanings = &declared.interface.permission.arguments;
         let within = |outer: &str| {
-            pointer.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            pointer
+                .strip_prefix(outer)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         if meanings.iter().any(|meaning| within(&meaning.pointer)) {
             return Err(result::credential_out_of_place(pointer, name));
@@ -137,7 +158,10 @@ fn references(value: &Value, pointer: &mut String, found: &mut Vec<(String, Stri
     };
     match value {
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(place, item)| at(&place.to_string(), item));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(place, item)| at(&place.to_string(), item));
         }
         Value::Object(object) => object.iter().for_each(|(key, inner)| at(key, inner)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

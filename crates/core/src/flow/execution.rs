@@ -37,7 +37,9 @@ pub(crate) struct Attempt {
 /// How long to wait after so many tries. Up to half of it is left out, by chance: calls that failed together do not
 /// come back together.
 pub(crate) fn pause_after(tries: u32, call: InvocationId) -> Duration {
-    let whole = FIRST_PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
+    let whole = FIRST_PAUSE
+        .saturating_mul(1 << tries.saturating_sub(1).min(16))
+        .min(LONGEST_PAUSE);
     let mut hasher = DefaultHasher::new();
     (call, tries).hash(&mut hasher);
     let part = u32::try_from(hasher.finish() % 512).unwrap_or_default();
@@ -180,5 +182,7 @@ fn returned(ended: Ended) -> Finished {
 /// What a panic said.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
+        .to_owned()
 }

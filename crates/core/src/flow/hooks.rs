@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use toolpost_model::{
-    BoxFuture, CallInput, Declaration, Effects, HookEvent, HookStanding, InvocationId, ObservableInput,
-    Principal, RequestId, SessionId, ToolResult,
+    BoxFuture, CallInput, Declaration, Effects, HookEvent, HookStanding, InvocationId,
+    ObservableInput, Principal, RequestId, SessionId, ToolResult,
 };
 
 pub use concern::{Concern, ConcernError};
@@ -88,7 +88,10 @@ pub trait Hook: Send + Sync + 'static {
     }
 
     /// Before the decision. May change the arguments, have an opinion, stop the call.
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+    fn before<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
         let _ = call;
         Box::pin(std::future::ready(Ok(HookOutput::proceed())))
     }

@@ -22,8 +22,9 @@ use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{
-    BatchPlace, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, NativeCallId, Principal,
-    SessionId, SourceSession, Stage, SurfaceId, ToolResult, TraceContext, Transition, Vote,
+    BatchPlace, Caller, Decision, Effects, Event, EventBody, HookRun, InvocationId, NativeCallId,
+    Principal, SessionId, SourceSession, Stage, SurfaceId, ToolResult, TraceContext, Transition,
+    Vote,
 };
 
 pub use cancel::CancelReason;
@@ -122,7 +123,11 @@ impl OwnSecrets {
 }
 
 impl LiveCall {
-    pub(crate) fn new(id: InvocationId, request: &CallRequest, redactor: Arc<HostRedactor>) -> Self {
+    pub(crate) fn new(
+        id: InvocationId,
+        request: &CallRequest,
+        redactor: Arc<HostRedactor>,
+    ) -> Self {
         Self {
             id,
             tool: request.tool.clone(),
@@ -134,7 +139,10 @@ impl LiveCall {
             cancellation: OnceLock::new(),
             is_nested: false,
             listener: Mutex::new(request.listener.clone()),
-            wants: request.listener.as_ref().map_or(Wants::Nothing, |listener| listener.wants()),
+            wants: request
+                .listener
+                .as_ref()
+                .map_or(Wants::Nothing, |listener| listener.wants()),
             watch: None,
             seq: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
@@ -162,7 +170,10 @@ impl LiveCall {
 
     /// The call is over: whoever listens hears no more events.
     pub(crate) fn take_listener(&self) -> Option<Arc<dyn Listener>> {
-        self.listener.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.listener
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Somebody waits for the answer from now on.
@@ -178,7 +189,9 @@ impl LiveCall {
     /// Whether anybody would hear its answer now.
     pub(crate) fn is_awaited(&self) -> bool {
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
-        listener.as_ref().is_some_and(|listener| listener.awaits_answer())
+        listener
+            .as_ref()
+            .is_some_and(|listener| listener.awaits_answer())
             || self.awaited.load(Ordering::SeqCst) > 0
     }
 
@@ -206,7 +219,9 @@ impl LiveCall {
 
     /// Says what the host is doing with the call.
     pub(crate) fn say(&self, message: impl Into<String>) {
-        self.emit(EventBody::Status { message: message.into() });
+        self.emit(EventBody::Status {
+            message: message.into(),
+        });
     }
 
     pub(crate) fn host_redactor(&self) -> &HostRedactor {
@@ -214,13 +229,24 @@ impl LiveCall {
     }
 
     pub(crate) fn add_secrets(&self, secrets: Vec<String>) {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(secrets);
+        self.secrets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(secrets);
     }
 
     /// What the call may not tell, as far as that is known now.
     pub(crate) fn redactor(&self) -> CallRedactor {
-        let own = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).finder.clone();
-        CallRedactor { own, ..self.redactor.of_no_call() }
+        let own = self
+            .secrets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .finder
+            .clone();
+        CallRedactor {
+            own,
+            ..self.redactor.of_no_call()
+        }
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -237,7 +263,10 @@ impl LiveCall {
 
     /// Events sent so far and events lost to a slow reader.
     pub(crate) fn event_counts(&self) -> (u64, u64) {
-        (self.seq.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed))
+        (
+            self.seq.load(Ordering::Relaxed),
+            self.dropped.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -289,7 +318,10 @@ impl LiveCall {
     /// Tells what was held back of a process's output: no more of it comes.
     pub(crate) fn flush_output(&self) {
         let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
-        outputs.finish().into_iter().for_each(|chunk| self.tell(EventBody::Output(chunk)));
+        outputs
+            .finish()
+            .into_iter()
+            .for_each(|chunk| self.tell(EventBody::Output(chunk)));
     }
 
     fn tell(&self, body: EventBody) {
@@ -297,12 +329,20 @@ impl LiveCall {
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
         self.mark(seq, &body);
-        let event = Event { invocation_id: self.id, seq, at: crate::port::now(), body };
+        let event = Event {
+            invocation_id: self.id,
+            seq,
+            at: crate::port::now(),
+            body,
+        };
         self.watch.iter().for_each(|watch| watch.hear(&event));
         if self.wants == Wants::Nothing {
             return;
         }
-        if listener.as_ref().is_none_or(|listener| listener.hear(event) == Heard::Lost) {
+        if listener
+            .as_ref()
+            .is_none_or(|listener| listener.hear(event) == Heard::Lost)
+        {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -310,13 +350,19 @@ impl LiveCall {
 
 impl LiveCall {
     fn mark(&self, seq: u64, body: &EventBody) {
-        let mut milestones = self.milestones.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut milestones = self
+            .milestones
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         milestones.pass(seq, micros(self.began.elapsed()), body);
     }
 
     /// What stays on record of its progress.
     pub(crate) fn milestones(&self) -> Vec<Milestone> {
-        self.milestones.lock().unwrap_or_else(PoisonError::into_inner).told(&self.redactor())
+        self.milestones
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .told(&self.redactor())
     }
 }
 
@@ -399,8 +445,13 @@ impl Call {
         let in_foreground = !request.background;
         Self {
             patience: request.patience.filter(|_| in_foreground),
-            nested_patience: request.nested_patience.or(request.patience.map(Patience::time)),
-            latest_end: request.total_time.filter(|_| in_foreground).map(|time| live.began + time),
+            nested_patience: request
+                .nested_patience
+                .or(request.patience.map(Patience::time)),
+            latest_end: request
+                .total_time
+                .filter(|_| in_foreground)
+                .map(|time| live.began + time),
             live,
             parent: None,
             is_step: false,
@@ -436,7 +487,10 @@ impl Call {
 
     /// Notes that the call reached its stage.
     pub(crate) fn enter(&mut self) {
-        self.transitions.push(Transition { stage: self.stage, at_us: micros(self.live.began.elapsed()) });
+        self.transitions.push(Transition {
+            stage: self.stage,
+            at_us: micros(self.live.began.elapsed()),
+        });
         self.live.set_stage(self.stage);
     }
 }

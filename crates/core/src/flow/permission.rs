@@ -37,7 +37,9 @@ use toolpost_model::{
 
 pub use account::{Account, Change, ChangeKind, ConsideredRule, RuleVoice};
 pub(crate) use delegate::{Authorities, KnownAuthority};
-pub use delegate::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, Delegation};
+pub use delegate::{
+    AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, Delegation,
+};
 pub use places::Places;
 pub use policy::{Policy, PolicySpec, RuleProblem};
 

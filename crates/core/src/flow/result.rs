@@ -7,8 +7,9 @@ mod retry;
 
 use serde_json::{Map, Value};
 use toolpost_model::{
-    AppliedSandbox, ArtifactRef, Content, Disposition, Effects, ErrorClass, EventBody, LogLevel, Outcome,
-    Recoverability, RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput, ToolResult, Truncation,
+    AppliedSandbox, ArtifactRef, Content, Disposition, Effects, ErrorClass, EventBody, LogLevel,
+    Outcome, Recoverability, RetryGuidance, Timings, ToolError, ToolFailure, ToolOutput,
+    ToolResult, Truncation,
 };
 
 pub(crate) use failures::*;
@@ -22,7 +23,12 @@ pub(crate) enum Ending {
     /// The tool did its work.
     Output(Box<ToolOutput>),
     /// Anything else. Normal failures are endings, never lost errors.
-    Failure { outcome: Outcome, error: Box<ToolError>, shown: Shown, by: EndedBy },
+    Failure {
+        outcome: Outcome,
+        error: Box<ToolError>,
+        shown: Shown,
+        by: EndedBy,
+    },
 }
 
 /// What a failure has to show beside its error.
@@ -83,24 +89,38 @@ pub(crate) fn map(call: &mut Call, room: Room) -> ToolResult {
         redactions: toolpost_model::Redactions::default(),
         error: None,
         sandbox: None,
-        approval_waived: call.decision.as_ref().and_then(|decision| decision.approval_waived.clone()),
+        approval_waived: call
+            .decision
+            .as_ref()
+            .and_then(|decision| decision.approval_waived.clone()),
         meta: None,
         timings,
     };
     match ending {
         Ending::Output(mut output) => {
-            call.live.redactor().output(&mut output, &mut result.redactions);
+            call.live
+                .redactor()
+                .output(&mut output, &mut result.redactions);
             check_promise(call, &output);
             let fitted = fitting::fit(&call.live, room, &mut output);
             fill(&mut result, *output);
             take_fitted(call, &mut result, fitted);
         }
-        Ending::Failure { outcome, mut error, shown, by } => {
+        Ending::Failure {
+            outcome,
+            mut error,
+            shown,
+            by,
+        } => {
             let redactor = call.live.redactor();
             redactor.error(&mut error, &mut result.redactions);
             let truncated = shown.truncated.map(|cut| *cut);
-            let mut output =
-                ToolOutput { content: shown.content, truncated, meta: shown.meta, ..ToolOutput::default() };
+            let mut output = ToolOutput {
+                content: shown.content,
+                truncated,
+                meta: shown.meta,
+                ..ToolOutput::default()
+            };
             redactor.output(&mut output, &mut result.redactions);
             let fitted = fitting::fit(&call.live, room, &mut output);
             if fitted.is_redacted {
@@ -139,28 +159,57 @@ fn take_fitted(call: &mut Call, result: &mut ToolResult, fitted: Fitted) {
 /// What takes the place of a result's own output. What is not named stays as it is.
 pub(crate) enum Replacement {
     /// All of it.
-    Output { content: Vec<Content>, structured: Option<Value> },
+    Output {
+        content: Vec<Content>,
+        structured: Option<Value>,
+    },
     /// The value for programs.
     Structured(Value),
 }
 
 /// Puts other output in place of a result's own, redacted and made small enough like it. How the call ended stays as
 /// it is. What was kept of the output that goes is not to be had by another way.
-pub(crate) fn replace_output(call: &mut Call, result: &mut ToolResult, replacement: Replacement, room: Room) {
+pub(crate) fn replace_output(
+    call: &mut Call,
+    result: &mut ToolResult,
+    replacement: Replacement,
+    room: Room,
+) {
     let (mut output, is_whole) = match replacement {
-        Replacement::Output { content, structured } => {
+        Replacement::Output {
+            content,
+            structured,
+        } => {
             // It was said about the output that goes.
             result.meta = None;
-            (ToolOutput { content, structured, ..ToolOutput::default() }, true)
+            (
+                ToolOutput {
+                    content,
+                    structured,
+                    ..ToolOutput::default()
+                },
+                true,
+            )
         }
         Replacement::Structured(value) => {
             let content = std::mem::take(&mut result.content);
             let (summary, truncated) = (result.summary.take(), result.truncated.take());
             let structured = Some(value);
-            (ToolOutput { content, structured, summary, truncated, ..ToolOutput::default() }, false)
+            (
+                ToolOutput {
+                    content,
+                    structured,
+                    summary,
+                    truncated,
+                    ..ToolOutput::default()
+                },
+                false,
+            )
         }
     };
-    call.live.redactor().output(&mut output, &mut result.redactions);
+    call.live
+        .redactor()
+        .output(&mut output, &mut result.redactions);
     if !result.is_error {
         check_promise(call, &output);
     }
@@ -171,11 +220,16 @@ pub(crate) fn replace_output(call: &mut Call, result: &mut ToolResult, replaceme
         result.persistence = None;
         fitting::fit(&call.live, room, &mut output)
     } else {
-        call.unkept.retain(|part| part.name != ArtifactRef::STRUCTURED);
+        call.unkept
+            .retain(|part| part.name != ArtifactRef::STRUCTURED);
         fitting::fit_structured(&call.live, room, &mut output)
     };
     // What the tool left out is still left out, but where it was kept is of the output that goes.
-    let left_out = result.truncated.take().map(|cut| Truncation { artifact: None, hint: None, ..cut });
+    let left_out = result.truncated.take().map(|cut| Truncation {
+        artifact: None,
+        hint: None,
+        ..cut
+    });
     output.truncated = output.truncated.or(left_out);
     if !result.is_error {
         result.summary = output.summary.take();
@@ -186,13 +240,22 @@ pub(crate) fn replace_output(call: &mut Call, result: &mut ToolResult, replaceme
     result.content = output.content;
     result.structured_content = output.structured;
     result.truncated = output.truncated;
-    let persistence = fitted.persistence.clone().or_else(|| result.persistence.take());
+    let persistence = fitted
+        .persistence
+        .clone()
+        .or_else(|| result.persistence.take());
     take_fitted(call, result, fitted);
     result.persistence = persistence;
 }
 
 /// Takes away what a call has to show, and says so. How it ended stays: what was done was done.
-pub(crate) fn withhold(result: &mut ToolResult, class: ErrorClass, hook: &str, why: &str, safe: bool) {
+pub(crate) fn withhold(
+    result: &mut ToolResult,
+    class: ErrorClass,
+    hook: &str,
+    why: &str,
+    safe: bool,
+) {
     result.content.clear();
     result.artifacts.clear();
     result.persistence = None;
@@ -200,11 +263,17 @@ pub(crate) fn withhold(result: &mut ToolResult, class: ErrorClass, hook: &str, w
     result.meta = None;
     result.truncated = None;
     result.is_error = true;
-    let done = if result.outcome.is_success() { "the call was done" } else { "the call ran and failed" };
+    let done = if result.outcome.is_success() {
+        "the call was done"
+    } else {
+        "the call ran and failed"
+    };
     let message = format!("{done}, but the hook `{hook}` keeps what it gave back: {why}");
     result.disposition = Disposition::Synthetic;
     // Clients that see a success may look for its content only.
-    result.content.push(Content::text(format!("[withheld: {message}]")));
+    result
+        .content
+        .push(Content::text(format!("[withheld: {message}]")));
     result.summary = Some(message.clone());
     result.error = Some(ToolError {
         class,
@@ -212,14 +281,21 @@ pub(crate) fn withhold(result: &mut ToolResult, class: ErrorClass, hook: &str, w
         message,
         hint: None,
         recoverability: Recoverability::Operator,
-        retry: RetryGuidance { safe, ..RetryGuidance::SAFE },
+        retry: RetryGuidance {
+            safe,
+            ..RetryGuidance::SAFE
+        },
         details: None,
     });
 }
 
 fn fill(result: &mut ToolResult, output: ToolOutput) {
     result.disposition = disposition(&output);
-    result.outcome = if output.partial { Outcome::Partial } else { Outcome::Succeeded };
+    result.outcome = if output.partial {
+        Outcome::Partial
+    } else {
+        Outcome::Succeeded
+    };
     result.is_error = false;
     result.content = output.content;
     result.structured_content = output.structured;
@@ -231,8 +307,12 @@ fn fill(result: &mut ToolResult, output: ToolOutput) {
 }
 
 fn disposition(output: &ToolOutput) -> Disposition {
-    let is_blank =
-        || output.content.iter().all(|piece| matches!(piece, Content::Text { text } if text.is_empty()));
+    let is_blank = || {
+        output
+            .content
+            .iter()
+            .all(|piece| matches!(piece, Content::Text { text } if text.is_empty()))
+    };
     let empty = output.is_empty || (output.structured.is_none() && is_blank());
     match (&output.truncated, empty) {
         (Some(_), _) => Disposition::Preview,
@@ -243,27 +323,40 @@ fn disposition(output: &ToolOutput) -> Disposition {
 
 /// A promise the tool did not keep is said aloud; the content still goes out, because text is what models read.
 fn check_promise(call: &Call, output: &ToolOutput) {
-    let Some(schema) = call.resolved.as_ref().and_then(|resolved| resolved.entry.output()) else {
+    let Some(schema) = call
+        .resolved
+        .as_ref()
+        .and_then(|resolved| resolved.entry.output())
+    else {
         return;
     };
     let broken = match &output.structured {
         None => Some("the tool promised structured content and gave none".to_owned()),
         Some(value) => match schema.violations(value) {
             Ok(violations) => violations.first().map(|v| {
-                format!("structured content at `{}`: expected {}, got {}", v.at, v.expected, v.given)
+                format!(
+                    "structured content at `{}`: expected {}, got {}",
+                    v.at, v.expected, v.given
+                )
             }),
             Err(error) => Some(error.to_string()),
         },
     };
     if let Some(message) = broken {
-        call.live.emit(EventBody::Log { level: LogLevel::Warn, message });
+        call.live.emit(EventBody::Log {
+            level: LogLevel::Warn,
+            message,
+        });
     }
 }
 
 /// Whether a tool's failure may pass by itself: what it needs did not answer, or was too busy.
 pub(crate) fn may_pass(failure: &ToolFailure) -> bool {
     use toolpost_model::ErrorClass;
-    matches!(failure.class, ErrorClass::DependencyUnavailable | ErrorClass::RateLimited)
+    matches!(
+        failure.class,
+        ErrorClass::DependencyUnavailable | ErrorClass::RateLimited
+    )
 }
 
 /// A tool's own failure as an ending.
@@ -282,24 +375,44 @@ pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending
     };
     let error = ToolError {
         class: failure.class,
-        code: failure.code.unwrap_or_else(|| failure.class.as_str().into()),
+        code: failure
+            .code
+            .unwrap_or_else(|| failure.class.as_str().into()),
         message: failure.message,
         hint: failure.hint,
         recoverability,
         retry,
         details: failure.details,
     };
-    Ending::Failure { outcome, error: Box::new(error), shown, by: EndedBy::Tool }
+    Ending::Failure {
+        outcome,
+        error: Box::new(error),
+        shown,
+        by: EndedBy::Tool,
+    }
 }
 
 /// The work was stopped from outside. What the tool still said of it on its way out is told too: the output up to
 /// the deadline is often what explains it.
 pub(crate) fn stopped(ending: Ending, said: Option<ToolFailure>) -> Ending {
     match (ending, said) {
-        (Ending::Failure { outcome, mut error, by, .. }, Some(mut failure)) => {
+        (
+            Ending::Failure {
+                outcome,
+                mut error,
+                by,
+                ..
+            },
+            Some(mut failure),
+        ) => {
             error.details = error.details.or_else(|| failure.details.take());
             error.hint = error.hint.or_else(|| failure.hint.take());
-            Ending::Failure { outcome, error, shown: Shown::of(&mut failure), by }
+            Ending::Failure {
+                outcome,
+                error,
+                shown: Shown::of(&mut failure),
+                by,
+            }
         }
         (ending, _) => ending,
     }

@@ -87,7 +87,9 @@ struct Place<'a> {
 
 impl Scheduler {
     pub(crate) fn new(limits: SchedulerLimits, rules: ShareRules) -> Arc<Self> {
-        Arc::new(Self { table: Mutex::new(Table::new(limits, rules)) })
+        Arc::new(Self {
+            table: Mutex::new(Table::new(limits, rules)),
+        })
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -106,7 +108,10 @@ impl Scheduler {
         waiting: impl FnOnce(Vec<WaitReason>),
     ) -> Result<Permit, QueueFull> {
         let need = Arc::new(Need::of(wanted)?);
-        let permit = |need| Permit { scheduler: Arc::clone(self), given: Given::Slot(need) };
+        let permit = |need| Permit {
+            scheduler: Arc::clone(self),
+            given: Given::Slot(need),
+        };
         let (ticket, admitted, reasons) = {
             let mut table = self.table();
             if table.admit_at_once(&need) {
@@ -117,7 +122,12 @@ impl Scheduler {
             (table.enqueue(&need, admit)?, admitted, reasons)
         };
         waiting(reasons);
-        let mut place = Place { scheduler: self, ticket, admitted: false, need: Arc::clone(&need) };
+        let mut place = Place {
+            scheduler: self,
+            ticket,
+            admitted: false,
+            need: Arc::clone(&need),
+        };
         // The sender is dropped only with the scheduler, which this future keeps alive.
         place.admitted = admitted.await.is_ok();
         Ok(permit(need))
@@ -137,7 +147,10 @@ impl Scheduler {
     ) -> Result<Permit, QueueFull> {
         self.table().hold(principal, session)?;
         let given = Given::Place(principal.clone(), session.clone());
-        Ok(Permit { scheduler: Arc::clone(self), given })
+        Ok(Permit {
+            scheduler: Arc::clone(self),
+            given,
+        })
     }
 
     /// Gives a running call's turn to others while the call waits for somebody outside; [`come_back`](Self::come_back)
@@ -145,8 +158,11 @@ impl Scheduler {
     /// the turn of the call above it.
     pub(crate) fn step_aside(&self, call: InvocationId) -> Option<Aside> {
         let mut table = self.table();
-        let need =
-            table.holders.get(&call).filter(|need| !need.is_nested() && need.uses.is_empty()).cloned()?;
+        let need = table
+            .holders
+            .get(&call)
+            .filter(|need| !need.is_nested() && need.uses.is_empty())
+            .cloned()?;
         table.release(&need);
         Some(Aside(need))
     }
@@ -161,7 +177,12 @@ impl Scheduler {
             let (admit, admitted) = oneshot::channel();
             (table.line_up(&need, admit), admitted)
         };
-        let mut place = Place { scheduler: self, ticket, admitted: false, need };
+        let mut place = Place {
+            scheduler: self,
+            ticket,
+            admitted: false,
+            need,
+        };
         place.admitted = admitted.await.is_ok();
     }
 }

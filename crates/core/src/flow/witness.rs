@@ -10,7 +10,8 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 use toolpost_model::{
-    Declaration, Effects, Event, EventBody, InvocationId, Principal, RequestId, SessionId, ToolResult,
+    Declaration, Effects, Event, EventBody, InvocationId, Principal, RequestId, SessionId,
+    ToolResult,
 };
 
 use super::invocation::{CallRequest, CancelReason, LiveCall};
@@ -124,13 +125,15 @@ pub(crate) struct Watch {
 impl Watch {
     pub(super) fn hear(&self, event: &Event) {
         if !matches!(event.body, EventBody::Stage { .. }) {
-            self.witnesses.each(|witness| witness.hear(&self.call, event));
+            self.witnesses
+                .each(|witness| witness.hear(&self.call, event));
         }
     }
 
     pub(super) fn canceled(&self, reason: CancelReason) {
         let at = crate::port::now();
-        self.witnesses.each(|witness| witness.canceled(&self.call, reason, at));
+        self.witnesses
+            .each(|witness| witness.canceled(&self.call, reason, at));
     }
 }
 
@@ -150,12 +153,18 @@ impl LiveCall {
                 tool: clean(&self.tool),
                 session_id: self.session_id().clone(),
                 principal: self.principal().clone(),
-                request_id: request.request_id.as_ref().map(|id| RequestId::new(clean(id.as_str()))),
+                request_id: request
+                    .request_id
+                    .as_ref()
+                    .map(|id| RequestId::new(clean(id.as_str()))),
                 batch_id: request.batch.as_ref().map(|place| clean(&place.id)),
                 parent,
                 entry: OnceLock::new(),
             };
-            self.watch = Some(Box::new(Watch { call, witnesses: witnesses.clone() }));
+            self.watch = Some(Box::new(Watch {
+                call,
+                witnesses: witnesses.clone(),
+            }));
         }
         self
     }
@@ -179,17 +188,28 @@ impl LiveCall {
             let now = crate::port::now();
             let begun_here = || now.checked_sub(self.began.elapsed()).unwrap_or(now);
             // Who watches a call counts its age from when it was asked for, whichever host that was.
-            let at = self.asked_for_at.filter(|at| *at <= now).unwrap_or_else(begun_here);
+            let at = self
+                .asked_for_at
+                .filter(|at| *at <= now)
+                .unwrap_or_else(begun_here);
             let start = WitnessedStart { at, arguments };
-            watch.witnesses.each(|witness| witness.begun(&watch.call, &start));
+            watch
+                .witnesses
+                .each(|witness| witness.begun(&watch.call, &start));
         }
     }
 
     /// Tells the witnesses how it ended.
     pub(crate) fn tell_end(&self, result: &ToolResult, effects: Option<&Effects>) {
         if let Some(watch) = &self.watch {
-            let end = WitnessedEnd { at: crate::port::now(), result, effects };
-            watch.witnesses.each(|witness| witness.ended(&watch.call, &end));
+            let end = WitnessedEnd {
+                at: crate::port::now(),
+                result,
+                effects,
+            };
+            watch
+                .witnesses
+                .each(|witness| witness.ended(&watch.call, &end));
         }
     }
 }
@@ -197,18 +217,25 @@ impl LiveCall {
 impl fmt::Debug for WitnessedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = &self.invocation_id;
-        f.debug_struct("WitnessedCall").field("id", id).field("tool", &self.tool).finish_non_exhaustive()
+        f.debug_struct("WitnessedCall")
+            .field("id", id)
+            .field("tool", &self.tool)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for WitnessedStart<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WitnessedStart").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("WitnessedStart")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for WitnessedEnd<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WitnessedEnd").field("outcome", &self.result.outcome).finish_non_exhaustive()
+        f.debug_struct("WitnessedEnd")
+            .field("outcome", &self.result.outcome)
+            .finish_non_exhaustive()
     }
 }

@@ -86,7 +86,9 @@ pub enum ApprovalError {
         offered: Vec<String>,
     },
     /// What would be changed was not shown.
-    #[error("the call has sensitive arguments that are not shown, so it can only be taken as it is")]
+    #[error(
+        "the call has sensitive arguments that are not shown, so it can only be taken as it is"
+    )]
     Redacted,
     /// The answer could not be put on record, so it does not count.
     #[error("the answer does not count, because {0}")]
@@ -126,14 +128,23 @@ impl From<Closed> for ApprovalError {
 }
 
 fn told(fault: &Violation) -> String {
-    let at = if fault.at.is_empty() { "the arguments" } else { fault.at.as_str() };
+    let at = if fault.at.is_empty() {
+        "the arguments"
+    } else {
+        fault.at.as_str()
+    };
     format!("at {at}: expected {}, got {}", fault.expected, fault.given)
 }
 
 fn nothing_to_remember(asked: Option<&str>, offered: &[String]) -> String {
     match (asked, offered) {
-        (_, []) => "no rule can be remembered for this call; it can be allowed this once".to_owned(),
-        (Some(asked), some) => format!("`{asked}` is not suggested; suggested is `{}`", some.join("`, `")),
+        (_, []) => {
+            "no rule can be remembered for this call; it can be allowed this once".to_owned()
+        }
+        (Some(asked), some) => format!(
+            "`{asked}` is not suggested; suggested is `{}`",
+            some.join("`, `")
+        ),
         (None, some) => format!("suggested is `{}`", some.join("`, `")),
     }
 }
@@ -171,10 +182,16 @@ impl Host {
             return Err(ApprovalError::NotOperator);
         }
         let (inner, by) = (Arc::clone(&self.inner), by.clone());
-        let answering = self.inner.state.tasks.spawn(async move { inner.answer(id, verdict, by).await });
+        let answering = self
+            .inner
+            .state
+            .tasks
+            .spawn(async move { inner.answer(id, verdict, by).await });
         // A runtime that is torn down takes the answer with it, and so would an engine that panics.
         answering.await.unwrap_or_else(|broken| {
-            Err(ApprovalError::Journal(JournalError::Broken(format!("the answer broke off: {broken}"))))
+            Err(ApprovalError::Journal(JournalError::Broken(format!(
+                "the answer broke off: {broken}"
+            ))))
         })
     }
 
@@ -196,15 +213,22 @@ impl Host {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RuleStoreError> + Send + 'static,
 ) -> Result<T, RuleStoreError> {
-    let broke = |_| RuleStoreError { reason: "the store broke off".to_owned(), source: None };
+    let broke = |_| RuleStoreError {
+        reason: "the store broke off".to_owned(),
+        source: None,
+    };
     tokio::task::spawn_blocking(work).await.map_err(broke)?
 }
 
 /// Ends questions that nobody answers in time. Holds the host weakly: a dropped host is really gone.
 pub(super) async fn watch_the_clock(host: Weak<Inner>, closing: CancellationToken) {
-    let Some(mut changes) = host.upgrade().map(|host| host.questions.changes()) else { return };
+    let Some(mut changes) = host.upgrade().map(|host| host.questions.changes()) else {
+        return;
+    };
     loop {
-        let Some(next) = host.upgrade().map(|host| host.questions.expire()) else { return };
+        let Some(next) = host.upgrade().map(|host| host.questions.expire()) else {
+            return;
+        };
         let until_next = async {
             match next {
                 Some(next) => tokio::time::sleep_until(next).await,

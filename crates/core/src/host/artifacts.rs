@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use toolpost_model::{ArtifactError, ArtifactId, ArtifactRef, InvocationId, Principal, StoredArtifact};
+use toolpost_model::{
+    ArtifactError, ArtifactId, ArtifactRef, InvocationId, Principal, StoredArtifact,
+};
 
 use super::{Host, Inner, Sight};
 use crate::record::{artifacts, journal::RecordKind, rendering::RecordedWay};
@@ -41,12 +43,27 @@ impl Inner {
         let rows = self.journal.records_of(id.invocation).await;
         let rows = rows.map_err(|error| ArtifactError::Storage(error.to_string()))?;
         let way = |body: &str| serde_json::from_str::<RecordedWay>(body).ok();
-        let first = rows.first().and_then(|row| way(&row.record.body)).and_then(|way| way.call);
-        first.filter(|call| sight.shows(&call.principal())).ok_or_else(unknown)?;
-        let ended = rows.iter().rev().find(|row| row.record.kind == RecordKind::Ended).ok_or_else(unknown)?;
-        let result = way(&ended.record.body).and_then(|way| way.result).ok_or_else(unknown)?;
+        let first = rows
+            .first()
+            .and_then(|row| way(&row.record.body))
+            .and_then(|way| way.call);
+        first
+            .filter(|call| sight.shows(&call.principal()))
+            .ok_or_else(unknown)?;
+        let ended = rows
+            .iter()
+            .rev()
+            .find(|row| row.record.kind == RecordKind::Ended)
+            .ok_or_else(unknown)?;
+        let result = way(&ended.record.body)
+            .and_then(|way| way.result)
+            .ok_or_else(unknown)?;
         let listed: Listed = serde_json::from_str(result.get()).map_err(|_| unknown())?;
-        listed.artifacts.into_iter().find(|piece| piece.id == id).ok_or_else(unknown)
+        listed
+            .artifacts
+            .into_iter()
+            .find(|piece| piece.id == id)
+            .ok_or_else(unknown)
     }
 }
 
@@ -57,6 +74,8 @@ impl Host {
         id: ArtifactId,
         principal: &Principal,
     ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
-        self.inner.artifact(id, Sight::ByRole(principal), None).await
+        self.inner
+            .artifact(id, Sight::ByRole(principal), None)
+            .await
     }
 }

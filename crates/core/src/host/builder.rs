@@ -3,7 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
-use toolpost_model::{PathRulesInForce, PrincipalName, Source, SourceFeed, SourceNotice, Tool, ToolSet};
+use toolpost_model::{
+    PathRulesInForce, PrincipalName, Source, SourceFeed, SourceNotice, Tool, ToolSet,
+};
 
 use super::{
     Host, Inner, Limits, PolicyHolder, State, approvals,
@@ -117,7 +119,10 @@ impl HostBuilder {
 
     /// Adds authorities that rules may delegate to. Of two with one name, the later one counts.
     #[must_use]
-    pub fn authorities(mut self, authorities: impl IntoIterator<Item = Arc<dyn DecisionAuthority>>) -> Self {
+    pub fn authorities(
+        mut self,
+        authorities: impl IntoIterator<Item = Arc<dyn DecisionAuthority>>,
+    ) -> Self {
         self.authorities.extend(authorities);
         self
     }
@@ -224,8 +229,14 @@ impl HostBuilder {
 
     /// Puts what was recorded in the place of what was configured.
     fn take_up_recording(&mut self) -> Result<Option<Player>, HostError> {
-        let Some((mut cassette, options)) = self.replay.take() else { return Ok(None) };
-        let Scene { source, policy, settings } = Scene::of(&mut cassette);
+        let Some((mut cassette, options)) = self.replay.take() else {
+            return Ok(None);
+        };
+        let Scene {
+            source,
+            policy,
+            settings,
+        } = Scene::of(&mut cassette);
         self.sources = vec![Arc::new(source)];
         self.policy = Arc::new(policy);
         self.settings = Box::new(settings);
@@ -254,8 +265,10 @@ impl HostBuilder {
     /// Lists the sources, ends what the last host left open, and starts.
     pub async fn build(mut self) -> Result<Host, HostError> {
         let replay = self.take_up_recording()?;
-        let FoundRules { rules: remembered, notices: rules_notices } =
-            remembered::load(&self.rules, &*self.journal).await;
+        let FoundRules {
+            rules: remembered,
+            notices: rules_notices,
+        } = remembered::load(&self.rules, &*self.journal).await;
         let limit_of = |source: &Arc<dyn Source>| self.source_limits.get(source.name()).copied();
         let inner = Arc::new(Inner {
             source_limits: self.sources.iter().map(limit_of).collect(),
@@ -301,12 +314,18 @@ impl HostBuilder {
         // Where it cannot be measured it cannot be written either, and says so itself.
         let _ = inner.journal_room.measure(&*inner.journal).await;
         inner.refresh().await;
-        tokio::spawn(approvals::watch_the_clock(Arc::downgrade(&inner), inner.state.closing.clone()));
+        tokio::spawn(approvals::watch_the_clock(
+            Arc::downgrade(&inner),
+            inner.state.closing.clone(),
+        ));
         recovery::recover(&inner).await?;
         if self.retention.is_any() {
             let (host, closing) = (Arc::downgrade(&inner), inner.state.closing.clone());
             // A shutdown waits for it, so that the journal is nobody's when the host is gone.
-            inner.state.tasks.spawn(retention::keep_to(self.retention, host, closing));
+            inner
+                .state
+                .tasks
+                .spawn(retention::keep_to(self.retention, host, closing));
         }
         Ok(Host { inner })
     }
@@ -315,7 +334,10 @@ impl HostBuilder {
 /// Listens to the sources. The task holds the host weakly: a dropped host is really gone.
 fn connect(inner: &Arc<Inner>) {
     for source in &inner.sources {
-        let (refresh, redactor) = (Arc::clone(&inner.state.refresh), Arc::clone(&inner.redactor));
+        let (refresh, redactor) = (
+            Arc::clone(&inner.state.refresh),
+            Arc::clone(&inner.redactor),
+        );
         let (name, news): (Arc<str>, _) = (source.name().into(), inner.state.news.clone());
         let feed = SourceFeed::new(move |notice| match notice {
             SourceNotice::ToolsChanged => refresh.notify_one(),

@@ -48,7 +48,11 @@ impl Inner {
     pub(crate) fn spawn(self: &Arc<Self>, call: Call, way: Way) -> oneshot::Receiver<Arc<Answer>> {
         let shared = call.request.as_ref().map(|key| {
             let (tell, answer) = watch::channel(None);
-            let under_way = UnderWay { digest: key.digest, live: Arc::clone(&call.live), answer };
+            let under_way = UnderWay {
+                digest: key.digest,
+                live: Arc::clone(&call.live),
+                answer,
+            };
             call.session.claim(&key.id, under_way);
             tell
         });
@@ -125,7 +129,11 @@ impl Inner {
         live.await_answer();
         let work = self.work(call, way, None);
         let work = async move { work.await.0 };
-        InCallersTask { work: Some(Box::pin(tasks.track_future(work))), live, tasks }
+        InCallersTask {
+            work: Some(Box::pin(tasks.track_future(work))),
+            live,
+            tasks,
+        }
     }
 
     /// A request id that is a secret, or holds one, is known by its hash: the same id still finds the same call.
@@ -144,7 +152,11 @@ impl Inner {
     ) -> Result<Option<StoredRecord>, JournalError> {
         match self.journal.find_request(session.id(), id).await? {
             Some(row) => Ok(Some(row)),
-            None => self.journal.find_request(session.id(), &redaction::hidden(id)).await,
+            None => {
+                self.journal
+                    .find_request(session.id(), &redaction::hidden(id))
+                    .await
+            }
         }
     }
 
@@ -163,8 +175,13 @@ impl Inner {
     async fn recorded_end(&self, id: InvocationId) -> Result<Option<RecordedWay>, JournalError> {
         let rows = self.journal.records_of(id).await?;
         // The answer to its question may stand behind a call's end, and is not its end.
-        let of_call = rows.iter().rev().filter(|row| row.record.kind != RecordKind::Decided);
-        Ok(of_call.into_iter().find_map(|row| serde_json::from_str(&row.record.body).ok()))
+        let of_call = rows
+            .iter()
+            .rev()
+            .filter(|row| row.record.kind != RecordKind::Decided);
+        Ok(of_call
+            .into_iter()
+            .find_map(|row| serde_json::from_str(&row.record.body).ok()))
     }
 }
 
@@ -190,18 +207,30 @@ impl Host {
             let answer = inner.spawn(Call::new(Arc::clone(&live), request, None), way);
             return CallHandle::own(live, answer, on_drop);
         };
-        let key = RequestKey { digest: digest(&request.tool, &request.input), id: inner.recordable(id) };
+        let key = RequestKey {
+            digest: digest(&request.tool, &request.input),
+            id: inner.recordable(id),
+        };
         let (shared, under_way) = watch::channel(None);
-        let mine = UnderWay { digest: key.digest, live: Arc::clone(&live), answer: under_way };
+        let mine = UnderWay {
+            digest: key.digest,
+            live: Arc::clone(&live),
+            answer: under_way,
+        };
         let claimed = request.session.claim(&key.id, mine);
         if let Claimed::By(earlier) = claimed {
             if earlier.digest == key.digest {
                 return CallHandle::shared(earlier.live, earlier.answer);
             }
-            return self.ended(live, request, result::request_conflict(key.id.as_str())).await;
+            return self
+                .ended(live, request, result::request_conflict(key.id.as_str()))
+                .await;
         }
         // Given back however this ends, also by a caller that stops waiting for the journal's answer.
-        let claim = Claim { session: Arc::clone(&request.session), id: Some(key.id.clone()) };
+        let claim = Claim {
+            session: Arc::clone(&request.session),
+            id: Some(key.id.clone()),
+        };
         let repeat = match claimed {
             Claimed::New => Ok(Repeat::First),
             Claimed::MaybeKnown | Claimed::By(_) => self.repeat(&request.session, &key).await,
@@ -210,7 +239,11 @@ impl Host {
             Ok(Repeat::First) => {
                 claim.keep();
                 let call = Call::new(Arc::clone(&live), request, Some(key));
-                return CallHandle::own(live, inner.spawn_claimed(call, way, Some(shared)), on_drop);
+                return CallHandle::own(
+                    live,
+                    inner.spawn_claimed(call, way, Some(shared)),
+                    on_drop,
+                );
             }
             Ok(Repeat::Of(answer)) => {
                 shared.send_replace(Some(Arc::clone(&answer)));
@@ -229,7 +262,12 @@ impl Host {
         let Some(row) = self.inner.first_record(session, &key.id).await? else {
             return Ok(Repeat::First);
         };
-        if row.record.request.as_ref().is_none_or(|first| first.digest != key.digest) {
+        if row
+            .record
+            .request
+            .as_ref()
+            .is_none_or(|first| first.digest != key.digest)
+        {
             return Ok(Repeat::Conflict);
         }
         match self.inner.recorded(&row).await? {
@@ -238,12 +276,20 @@ impl Host {
             Some(answer) => Ok(Repeat::Of(answer)),
             // On record without an end and not under way: the end could not be written, unless it waits for an
             // answer that this host cannot ask for.
-            None => Ok(self.inner.parked(&row).await?.map_or(Repeat::Lost, Repeat::Parked)),
+            None => Ok(self
+                .inner
+                .parked(&row)
+                .await?
+                .map_or(Repeat::Lost, Repeat::Parked)),
         }
     }
 
     /// An earlier call of a session by its request id: under way, or as the record has it.
-    pub async fn earlier(&self, session: &Session, id: &RequestId) -> Result<Option<Earlier>, JournalError> {
+    pub async fn earlier(
+        &self,
+        session: &Session,
+        id: &RequestId,
+    ) -> Result<Option<Earlier>, JournalError> {
         let id = self.inner.recordable(id.clone());
         let running = || {
             let found = session.under_way(&id)?;
@@ -255,13 +301,18 @@ impl Host {
         if let Some(found) = running() {
             return Ok(Some(found));
         }
-        let Some(row) = self.inner.first_record(session, &id).await? else { return Ok(None) };
+        let Some(row) = self.inner.first_record(session, &id).await? else {
+            return Ok(None);
+        };
         let recorded = self.inner.recorded(&row).await?;
-        let call = serde_json::from_str::<RecordedWay>(&row.record.body).ok().and_then(|way| way.call);
+        let call = serde_json::from_str::<RecordedWay>(&row.record.body)
+            .ok()
+            .and_then(|way| way.call);
         match (recorded, call) {
-            (Some(answer), Some(call)) => {
-                Ok(Some(Earlier { tool: call.tool, call: CallHandle::ready(answer) }))
-            }
+            (Some(answer), Some(call)) => Ok(Some(Earlier {
+                tool: call.tool,
+                call: CallHandle::ready(answer),
+            })),
             // On record without an end: it began between the two looks, or its end could not be written.
             _ => Ok(running()),
         }
@@ -270,13 +321,20 @@ impl Host {
     /// Requests of a session that the last host left open or answered in its last minutes, oldest first: their
     /// caller may not have heard the answers. Told once.
     pub fn unheard(&self, session: &SessionId) -> Vec<RequestId> {
-        lock(&self.inner.state.unheard).remove(session).unwrap_or_default()
+        lock(&self.inner.state.unheard)
+            .remove(session)
+            .unwrap_or_default()
     }
 
     /// Tells the call that runs under a request id to stop. `false`: there is none.
     pub fn cancel_request(&self, session: &Session, id: &RequestId) -> bool {
         let found = session.under_way(&self.inner.recordable(id.clone()));
-        found.inspect(|call| call.live.cancel(CancelReason::Requested, Some(session.principal()))).is_some()
+        found
+            .inspect(|call| {
+                call.live
+                    .cancel(CancelReason::Requested, Some(session.principal()));
+            })
+            .is_some()
     }
 
     /// Starts a call and waits for its end.
@@ -287,14 +345,23 @@ impl Host {
     pub async fn call(&self, request: CallRequest) -> Arc<Answer> {
         let inner = &self.inner;
         let elsewhere = request.request_id.is_some() || request.background;
-        let is_refused = inner.journal_room.check(request.session.principal()).is_err();
-        if elsewhere || is_refused || inner.state.closing.is_cancelled() || request.session.is_ended() {
+        let is_refused = inner
+            .journal_room
+            .check(request.session.principal())
+            .is_err();
+        if elsewhere
+            || is_refused
+            || inner.state.closing.is_cancelled()
+            || request.session.is_ended()
+        {
             return self.start(request).await.answer().await;
         }
         request.session.touch();
         let live = Arc::new(inner.begun(&request));
         let way = Way::Live(request.acknowledged);
-        inner.in_callers_task(Call::new(live, request, None), way).await
+        inner
+            .in_callers_task(Call::new(live, request, None), way)
+            .await
     }
 
     /// A call that ends before it begins still passes the end of the way and is on record.
@@ -310,7 +377,11 @@ impl Host {
 
     /// What would happen to a call. Nothing runs, nothing is recorded.
     pub async fn explain(&self, request: CallRequest) -> crate::Explanation {
-        let live = Arc::new(LiveCall::new(InvocationId::new(), &request, Arc::clone(&self.inner.redactor)));
+        let live = Arc::new(LiveCall::new(
+            InvocationId::new(),
+            &request,
+            Arc::clone(&self.inner.redactor),
+        ));
         let mut call = Call::new(live, request, None);
         rehearse(&self.inner, &mut call).await;
         explain::explain(&self.inner, call)
@@ -390,7 +461,9 @@ impl Future for InCallersTask {
     type Output = Arc<Answer>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Arc<Answer>> {
-        let Some(work) = self.work.as_mut() else { return Poll::Pending };
+        let Some(work) = self.work.as_mut() else {
+            return Poll::Pending;
+        };
         let polled = work.as_mut().poll(context);
         if polled.is_ready() {
             self.work = None;
@@ -403,7 +476,8 @@ impl Drop for InCallersTask {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
         self.live.stop_awaiting();
-        self.live.cancel(CancelReason::CallerGone, Some(self.live.principal()));
+        self.live
+            .cancel(CancelReason::CallerGone, Some(self.live.principal()));
         // Without a runtime there is nothing left to run on: the process is ending.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             self.tasks.spawn_on(work, &runtime);

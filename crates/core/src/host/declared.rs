@@ -47,41 +47,67 @@ impl Inner {
     }
 
     /// The start is on record; what follows is of this host. `on_record` is what the hosts before it told last.
-    pub(crate) async fn begin_telling(&self, on_record: Option<CatalogOnRecord>) -> Result<(), JournalError> {
+    pub(crate) async fn begin_telling(
+        &self,
+        on_record: Option<CatalogOnRecord>,
+    ) -> Result<(), JournalError> {
         let same = on_record.filter(|on_record| self.is_told_by(on_record));
         let catalog = self.state.catalog.load_full();
         let tools = match same {
-            Some(_) => tools_of(&catalog).map(|(id, digest)| (id.clone(), digest)).collect(),
+            Some(_) => tools_of(&catalog)
+                .map(|(id, digest)| (id.clone(), digest))
+                .collect(),
             None => HashMap::new(),
         };
-        *self.state.declared.catalog.lock().await = Some(Told { on_record: same, tools });
+        *self.state.declared.catalog.lock().await = Some(Told {
+            on_record: same,
+            tools,
+        });
         self.tell_catalog().await
     }
 
     /// Puts on record what can be called now, where the record says otherwise.
     pub(super) async fn tell_catalog(&self) -> Result<(), JournalError> {
         let mut told = self.state.declared.catalog.lock().await;
-        let Some(told) = told.as_mut() else { return Ok(()) };
+        let Some(told) = told.as_mut() else {
+            return Ok(());
+        };
         let catalog = self.state.catalog.load_full();
         let digest = catalog.digest().whole;
-        if told.on_record.is_some_and(|on_record| on_record.digest == digest) {
+        if told
+            .on_record
+            .is_some_and(|on_record| on_record.digest == digest)
+        {
             return Ok(());
         }
         let whole = told.on_record.is_none();
         let is_new = |(id, digest): (&ToolId, [u8; 32])| told.tools.get(id) != Some(&digest);
-        let news = catalog.entries().iter().zip(tools_of(&catalog)).filter(|(_, tool)| is_new(*tool));
-        let texts = news.map(|(entry, _)| declared::tool_text(entry, &self.credentials, &*self.redactor));
-        let now: HashMap<ToolId, [u8; 32]> =
-            tools_of(&catalog).map(|(id, digest)| (id.clone(), digest)).collect();
-        let mut removed: Vec<ToolId> =
-            told.tools.keys().filter(|id| !now.contains_key(*id)).cloned().collect();
+        let news = catalog
+            .entries()
+            .iter()
+            .zip(tools_of(&catalog))
+            .filter(|(_, tool)| is_new(*tool));
+        let texts =
+            news.map(|(entry, _)| declared::tool_text(entry, &self.credentials, &*self.redactor));
+        let now: HashMap<ToolId, [u8; 32]> = tools_of(&catalog)
+            .map(|(id, digest)| (id.clone(), digest))
+            .collect();
+        let mut removed: Vec<ToolId> = told
+            .tools
+            .keys()
+            .filter(|id| !now.contains_key(*id))
+            .cloned()
+            .collect();
         removed.sort_unstable();
-        let bodies = declared::catalog_bodies(digest, whole, texts, &removed, catalog.unavailable());
+        let bodies =
+            declared::catalog_bodies(digest, whole, texts, &removed, catalog.unavailable());
         // Should one of the pieces fail, what is told is neither the old nor the new, and the whole is told again.
         let before = std::mem::take(told);
         let mut from = before.on_record.map(|on_record| on_record.from);
         for body in bodies {
-            let seq = self.append_numbered(record(RecordKind::Catalog, body), Strength::Committed).await?;
+            let seq = self
+                .append_numbered(record(RecordKind::Catalog, body), Strength::Committed)
+                .await?;
             from.get_or_insert(seq);
         }
         told.on_record = from.map(|from| CatalogOnRecord { digest, from });
@@ -96,8 +122,12 @@ impl Inner {
                 return Ok(());
             }
             self.tell_catalog().await?;
-            let body = written(&SurfaceBody::of(surface), 256 + 32 * surface.catalog().entries().len());
-            self.append(record(RecordKind::Surface, body), Strength::Committed).await?;
+            let body = written(
+                &SurfaceBody::of(surface),
+                256 + 32 * surface.catalog().entries().len(),
+            );
+            self.append(record(RecordKind::Surface, body), Strength::Committed)
+                .await?;
             let mut told = lock(&self.state.declared.surfaces);
             if told.len() >= REMEMBERED_SURFACES {
                 told.clear();

@@ -18,7 +18,12 @@ use crate::{
 impl Inner {
     /// Puts those of the deferred tools on record that a session was not shown before, and lets it call them from then on. A
     /// tool whose discovery could not be recorded stays undiscovered, so that the next list records it.
-    async fn discover(&self, session: &Session, shown: impl Iterator<Item = ToolId>, way: DiscoveryWay) {
+    async fn discover(
+        &self,
+        session: &Session,
+        shown: impl Iterator<Item = ToolId>,
+        way: DiscoveryWay,
+    ) {
         let tools: Vec<ToolId> = shown.filter(|tool| !session.has_discovered(tool)).collect();
         if tools.is_empty() || self.journal_room.check(session.principal()).is_err() {
             return;
@@ -53,14 +58,27 @@ impl Host {
             for source in &self.inner.sources {
                 if let Some(search) = source.search(&filter.query, filter.limit.unwrap_or(50)) {
                     let (found, catalog) = (search.await, surface.catalog());
-                    preferred.push(found.iter().filter_map(|id| catalog.place_of(id.as_str())).collect());
+                    preferred.push(
+                        found
+                            .iter()
+                            .filter_map(|id| catalog.place_of(id.as_str()))
+                            .collect(),
+                    );
                 }
             }
         }
         let listed = surface.list(filter, &preferred);
-        let deferred = listed.iter().filter(|tool| tool.visibility == Visibility::Deferred);
-        let way = if is_search { DiscoveryWay::Search } else { DiscoveryWay::Listing };
-        self.inner.discover(session, deferred.map(|tool| tool.entry.id().clone()), way).await;
+        let deferred = listed
+            .iter()
+            .filter(|tool| tool.visibility == Visibility::Deferred);
+        let way = if is_search {
+            DiscoveryWay::Search
+        } else {
+            DiscoveryWay::Listing
+        };
+        self.inner
+            .discover(session, deferred.map(|tool| tool.entry.id().clone()), way)
+            .await;
         listed
     }
 
@@ -74,9 +92,14 @@ impl Host {
             Visibility::Loaded => {}
             Visibility::Deferred => {
                 let shown = std::iter::once(entry.id().clone());
-                self.inner.discover(session, shown, DiscoveryWay::Name).await;
+                self.inner
+                    .discover(session, shown, DiscoveryWay::Name)
+                    .await;
             }
         }
-        Some(Listing { entry: Arc::clone(entry), visibility })
+        Some(Listing {
+            entry: Arc::clone(entry),
+            visibility,
+        })
     }
 }

@@ -72,7 +72,9 @@ impl Inner {
 
     pub(crate) fn cancel(&self, id: InvocationId, sight: Sight<'_>) -> bool {
         let (Sight::ByRole(by) | Sight::OwnOnly(by)) = sight;
-        self.live(id, sight).inspect(|live| live.cancel(CancelReason::Requested, Some(by))).is_some()
+        self.live(id, sight)
+            .inspect(|live| live.cancel(CancelReason::Requested, Some(by)))
+            .is_some()
     }
 
     pub(crate) async fn invocation(
@@ -91,12 +93,19 @@ impl Inner {
         }
         let rows = self.journal.records_of(id).await?;
         // The answer to its question may stand behind a call's end, and is not its end.
-        let of_call = rows.iter().filter(|row| row.record.kind != RecordKind::Decided);
-        let mut ways = of_call.filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+        let of_call = rows
+            .iter()
+            .filter(|row| row.record.kind != RecordKind::Decided);
+        let mut ways =
+            of_call.filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
         let Some(mut first) = ways.next() else {
             return Ok(None);
         };
-        let Some(call) = first.call.take().filter(|call| sight.shows(&call.principal())) else {
+        let Some(call) = first
+            .call
+            .take()
+            .filter(|call| sight.shows(&call.principal()))
+        else {
             return Ok(None);
         };
         let RecordedWay { result, ask, .. } = ways.next_back().unwrap_or(first);
@@ -106,7 +115,13 @@ impl Inner {
             (None, Some(_)) => (StatusWord::Running, Some(Stage::AwaitApproval)),
             (None, None) => (StatusWord::Unknown, None),
         };
-        Ok(Some(InvocationView { invocation_id: id, status, tool: Some(call.tool), stage, result }))
+        Ok(Some(InvocationView {
+            invocation_id: id,
+            status,
+            tool: Some(call.tool),
+            stage,
+            result,
+        }))
     }
 
     pub(crate) async fn wait(
@@ -145,7 +160,10 @@ impl Host {
         after: u64,
         limit: usize,
     ) -> Result<SessionPage, JournalError> {
-        self.inner.journal.of_session(session.id(), after, limit).await
+        self.inner
+            .journal
+            .of_session(session.id(), after, limit)
+            .await
     }
 
     /// The same of all sessions. For operators: who asks is for the caller to check.

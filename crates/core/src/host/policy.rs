@@ -35,7 +35,12 @@ impl PathRulesInForce for InForce {
     }
 
     fn may_use(&self, path: &Path, access: Access, caller: Option<&Principal>) -> bool {
-        self.engine.may_use(path, access, caller.unwrap_or(&ANY_CALLER), crate::port::now())
+        self.engine.may_use(
+            path,
+            access,
+            caller.unwrap_or(&ANY_CALLER),
+            crate::port::now(),
+        )
     }
 
     fn generation(&self) -> u64 {
@@ -68,7 +73,11 @@ struct Parts {
 
 impl Parts {
     fn engine(&self) -> Arc<dyn PolicyEngine> {
-        let rules: Vec<Rule> = self.remembered.iter().filter_map(|kept| kept.to_rule().ok()).collect();
+        let rules: Vec<Rule> = self
+            .remembered
+            .iter()
+            .filter_map(|kept| kept.to_rule().ok())
+            .collect();
         if rules.is_empty() {
             return Arc::clone(&self.own);
         }
@@ -86,8 +95,15 @@ impl PolicyHolder {
         authorities: Authorities,
     ) -> Self {
         let parts = Parts { own, remembered };
-        let in_force = ArcSwap::from_pointee(InForce { generation: 0, engine: parts.engine() });
-        Self { in_force, parts: Mutex::new(parts), authorities }
+        let in_force = ArcSwap::from_pointee(InForce {
+            generation: 0,
+            engine: parts.engine(),
+        });
+        Self {
+            in_force,
+            parts: Mutex::new(parts),
+            authorities,
+        }
     }
 
     pub(crate) fn authorities(&self) -> &Authorities {
@@ -106,25 +122,45 @@ impl PolicyHolder {
         let mut parts = self.parts();
         change(&mut parts);
         let generation = self.in_force.load().generation + 1;
-        self.in_force.store(Arc::new(InForce { generation, engine: parts.engine() }));
+        self.in_force.store(Arc::new(InForce {
+            generation,
+            engine: parts.engine(),
+        }));
     }
 
     /// What an operator should know of the rules, given the tools that there are.
     pub(super) fn notices(&self, tools: &[&Declaration]) -> Vec<CatalogNotice> {
         let engine = &self.in_force.load().engine;
         let unmatched = engine.unmatched(tools).into_iter();
-        let unmatched =
-            unmatched.map(|rule| CatalogNotice::UnmatchedRule { rule: rule.rule, place: rule.place });
-        let bare = engine.bare_allows(tools).into_iter().map(|BareAllow { rule, meant, instead }| {
-            let what = format!("the rule `{}` ({})", rule.rule, rule.place);
-            CatalogNotice::BareName { what, meant, instead }
+        let unmatched = unmatched.map(|rule| CatalogNotice::UnmatchedRule {
+            rule: rule.rule,
+            place: rule.place,
         });
+        let bare = engine.bare_allows(tools).into_iter().map(
+            |BareAllow {
+                 rule,
+                 meant,
+                 instead,
+             }| {
+                let what = format!("the rule `{}` ({})", rule.rule, rule.place);
+                CatalogNotice::BareName {
+                    what,
+                    meant,
+                    instead,
+                }
+            },
+        );
         unmatched.chain(bare).collect()
     }
 
     /// What is remembered and still speaks.
     pub(crate) fn remembered(&self, at: Timestamp) -> Vec<RememberedRule> {
-        self.parts().remembered.iter().filter(|kept| at < kept.expires).cloned().collect()
+        self.parts()
+            .remembered
+            .iter()
+            .filter(|kept| at < kept.expires)
+            .cloned()
+            .collect()
     }
 }
 

@@ -37,7 +37,11 @@ impl Host {
         let rows = self.inner.journal.find(query).await?;
         let found = |row: StoredRecord| {
             let (invocation_id, session_id) = (row.record.invocation_id?, row.record.session_id?);
-            Some(FoundCall { invocation_id, session_id, seq: row.seq })
+            Some(FoundCall {
+                invocation_id,
+                session_id,
+                seq: row.seq,
+            })
         };
         Ok(rows.into_iter().filter_map(found).collect())
     }

@@ -33,7 +33,9 @@ pub(super) async fn load(store: &Arc<dyn RuleStore>, journal: &dyn Journal) -> F
         Ok(loaded) => loaded,
         Err(error) => {
             tracing::error!(%error, "nothing that was remembered from approvals counts");
-            found.notices.push(CatalogNotice::RememberedRules(error.to_string()));
+            found
+                .notices
+                .push(CatalogNotice::RememberedRules(error.to_string()));
             return found;
         }
     };
@@ -41,7 +43,10 @@ pub(super) async fn load(store: &Arc<dyn RuleStore>, journal: &dyn Journal) -> F
     for kept in loaded {
         match kept.to_rule() {
             Err(error) => {
-                found.notices.push(CatalogNotice::RememberedRules(format!("`{}`: {error}", kept.rule)));
+                found.notices.push(CatalogNotice::RememberedRules(format!(
+                    "`{}`: {error}",
+                    kept.rule
+                )));
             }
             Ok(_) if kept.expires <= now => {}
             Ok(_) if !kept.needs_tool_id() => found.rules.push(kept),
@@ -51,7 +56,9 @@ pub(super) async fn load(store: &Arc<dyn RuleStore>, journal: &dyn Journal) -> F
                     found.rules.push(exact);
                 }
                 None => {
-                    found.notices.push(CatalogNotice::DroppedRule { rule: kept.rule.clone() });
+                    found.notices.push(CatalogNotice::DroppedRule {
+                        rule: kept.rule.clone(),
+                    });
                     forget(store, kept.id).await;
                 }
             },
@@ -60,7 +67,10 @@ pub(super) async fn load(store: &Arc<dyn RuleStore>, journal: &dyn Journal) -> F
     found
 }
 
-async fn exact_rule_on_record(journal: &dyn Journal, kept: &RememberedRule) -> Option<RememberedRule> {
+async fn exact_rule_on_record(
+    journal: &dyn Journal,
+    kept: &RememberedRule,
+) -> Option<RememberedRule> {
     let records = journal.records_of(kept.ask_id).await.ok()?;
     kept.exact_from(&records)
 }
@@ -71,7 +81,10 @@ impl RememberedRule {
     pub fn needs_tool_id(&self) -> bool {
         let names_tools = |rule: &Rule| match rule.selector {
             Selector::Tool { .. } => true,
-            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => false,
+            Selector::Class(_)
+            | Selector::Reads(_)
+            | Selector::Writes(_)
+            | Selector::Reaches(_) => false,
         };
         self.tool_id.is_none() && self.to_rule().is_ok_and(|rule| names_tools(&rule))
     }
@@ -81,14 +94,25 @@ impl RememberedRule {
     /// A call whose facts changed while it waited asked again under a new id. That rare answer is not looked for in
     /// the whole journal: its rule is dropped, and the person is asked once more.
     pub fn exact_from(&self, records: &[StoredRecord]) -> Option<Self> {
-        let answers = records.iter().filter(|row| row.record.kind == RecordKind::Decided);
-        let mut bodies = answers.filter_map(|row| serde_json::from_str::<DecidedBody>(&row.record.body).ok());
-        let tool: ToolId = bodies.find(|body| body.ask_id == self.ask_id)?.tool_id.parse().ok()?;
+        let answers = records
+            .iter()
+            .filter(|row| row.record.kind == RecordKind::Decided);
+        let mut bodies =
+            answers.filter_map(|row| serde_json::from_str::<DecidedBody>(&row.record.body).ok());
+        let tool: ToolId = bodies
+            .find(|body| body.ask_id == self.ask_id)?
+            .tool_id
+            .parse()
+            .ok()?;
         let mut rule = self.to_rule().ok()?;
         if let Selector::Tool { tools, .. } = &mut rule.selector {
             *tools = tool.rule_form().parse::<ToolPattern>().ok()?;
         }
-        Some(Self { rule: rule.to_string(), tool_id: Some(tool), ..self.clone() })
+        Some(Self {
+            rule: rule.to_string(),
+            tool_id: Some(tool),
+            ..self.clone()
+        })
     }
 }
 

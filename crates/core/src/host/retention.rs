@@ -34,16 +34,32 @@ pub(super) async fn keep_to(retention: Retention, host: Weak<Inner>, closing: Ca
 
 impl Inner {
     fn opened_sessions(&self) -> HashSet<SessionId> {
-        let sessions = self.state.sessions.read().unwrap_or_else(PoisonError::into_inner);
-        sessions.keys().filter(|id| !sessions::is_default(id)).cloned().collect()
+        let sessions = self
+            .state
+            .sessions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        sessions
+            .keys()
+            .filter(|id| !sessions::is_default(id))
+            .cloned()
+            .collect()
     }
 
     async fn prune(&self, retention: Retention) {
         let now = crate::port::now();
-        let needed = Needed { now, session_idle: self.limits.session_idle, sessions: self.opened_sessions() };
+        let needed = Needed {
+            now,
+            session_idle: self.limits.session_idle,
+            sessions: self.opened_sessions(),
+        };
         match prune(&*self.journal, &retention.due(now), &needed, |_, _| {}).await {
             Ok(report) if report.records > 0 => {
-                tracing::info!(records = report.records, up_to = report.up_to, "old records were removed");
+                tracing::info!(
+                    records = report.records,
+                    up_to = report.up_to,
+                    "old records were removed"
+                );
                 let _ = self.journal_room.measure(&*self.journal).await;
             }
             Ok(_) => {}

@@ -51,7 +51,9 @@ pub(super) fn is_default(id: &SessionId) -> bool {
 /// Whose such a session is.
 fn default_owner(id: &SessionId) -> Option<Principal> {
     let (role, name) = id.as_str().strip_prefix(DEFAULT)?.split_once(':')?;
-    let role = [Role::Agent, Role::Operator].into_iter().find(|known| known.as_str() == role)?;
+    let role = [Role::Agent, Role::Operator]
+        .into_iter()
+        .find(|known| known.as_str() == role)?;
     match role {
         _ if name.is_empty() => None,
         Role::Agent => Some(Principal::agent(name)),
@@ -62,8 +64,14 @@ fn default_owner(id: &SessionId) -> Option<Principal> {
 impl Inner {
     /// Whose a session in memory is.
     pub(super) fn principal_of(&self, session: Option<&SessionId>) -> Option<Principal> {
-        let sessions = self.state.sessions.read().unwrap_or_else(PoisonError::into_inner);
-        sessions.get(session?).map(|session| session.principal().clone())
+        let sessions = self
+            .state
+            .sessions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        sessions
+            .get(session?)
+            .map(|session| session.principal().clone())
     }
 
     /// Ends what is kept for a session: by its sources, and by whoever hears of every call.
@@ -73,13 +81,26 @@ impl Inner {
     }
 
     fn known(&self, id: &SessionId) -> Option<Arc<Session>> {
-        self.state.sessions.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        self.state
+            .sessions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(id)
+            .cloned()
     }
 
     /// Keeps a session, or returns the one somebody else kept in the same moment.
     fn keep(&self, session: Session) -> Arc<Session> {
-        let mut sessions = self.state.sessions.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(sessions.entry(session.id().clone()).or_insert_with(|| Arc::new(session)))
+        let mut sessions = self
+            .state
+            .sessions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(
+            sessions
+                .entry(session.id().clone())
+                .or_insert_with(|| Arc::new(session)),
+        )
     }
 
     /// Makes room for one more session of `principal`. What leaves memory here is still on record and comes back
@@ -87,12 +108,19 @@ impl Inner {
     /// pushes the others out.
     fn make_room(&self, principal: &Principal) -> Result<(), SessionError> {
         let limit = self.limits.sessions;
-        let mut sessions = self.state.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self
+            .state
+            .sessions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if sessions.len() < limit {
             return Ok(());
         }
-        let idle = sessions.values().filter(|session| session.is_idle_for(Duration::ZERO));
-        let oldest = idle.max_by_key(|session| (session.principal() == principal, session.idle_time()));
+        let idle = sessions
+            .values()
+            .filter(|session| session.is_idle_for(Duration::ZERO));
+        let oldest =
+            idle.max_by_key(|session| (session.principal() == principal, session.idle_time()));
         let Some(oldest) = oldest.map(|session| session.id().clone()) else {
             return Err(SessionError::Full(limit));
         };
@@ -111,7 +139,11 @@ impl Inner {
     }
 
     /// The session of a recorded call, brought back from the record or made anew.
-    pub(crate) async fn session_or_new(&self, id: &SessionId, principal: &Principal) -> Arc<Session> {
+    pub(crate) async fn session_or_new(
+        &self,
+        id: &SessionId,
+        principal: &Principal,
+    ) -> Arc<Session> {
         match self.find(id, principal).await {
             Ok(session) => session,
             Err(_) => {
@@ -134,20 +166,35 @@ impl Inner {
         request.scope = match (request.scope, &request.tenant) {
             (Scope::Session | Scope::Tenant, Some(_)) => Scope::Tenant,
             (Scope::Session | Scope::Tenant, None) => Scope::Session,
-            (narrower @ (Scope::Turn | Scope::Task | Scope::Skill | Scope::ModelRequest), _) => narrower,
+            (narrower @ (Scope::Turn | Scope::Task | Scope::Skill | Scope::ModelRequest), _) => {
+                narrower
+            }
         };
         request
     }
 
-    async fn find(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
+    async fn find(
+        &self,
+        id: &SessionId,
+        principal: &Principal,
+    ) -> Result<Arc<Session>, SessionError> {
         let may_have = |owner: &Principal| owner == principal || principal.role == Role::Operator;
         // No record tells of it, since nobody opened it: it is there as long as its owner.
         if let Some(owner) = default_owner(id).filter(may_have)
             && self.known(id).is_none()
         {
             self.make_room(&owner)?;
-            let (request, sources) = (self.of_tenant(&owner, SurfaceRequest::default()), self.sources.len());
-            return Ok(self.keep(Session::new(id.clone(), owner, request, sources, Origin::Earlier)));
+            let (request, sources) = (
+                self.of_tenant(&owner, SurfaceRequest::default()),
+                self.sources.len(),
+            );
+            return Ok(self.keep(Session::new(
+                id.clone(),
+                owner,
+                request,
+                sources,
+                Origin::Earlier,
+            )));
         }
         self.find_for(id, |owner, _| may_have(owner)).await
     }
@@ -159,15 +206,23 @@ impl Inner {
     ) -> Result<Arc<Session>, SessionError> {
         let unknown = || SessionError::Unknown(id.clone());
         if let Some(session) = self.known(id) {
-            let may_have = !session.is_ended() && may_have(session.principal(), session.credential());
-            return if may_have { Ok(session) } else { Err(unknown()) };
+            let may_have =
+                !session.is_ended() && may_have(session.principal(), session.credential());
+            return if may_have {
+                Ok(session)
+            } else {
+                Err(unknown())
+            };
         }
         let row = self.journal.find_session(id).await?.ok_or_else(unknown)?;
         if row.record.kind != RecordKind::SessionOpened {
             return Err(unknown());
         }
         let body: SessionBody = serde_json::from_str(&row.record.body).map_err(|_| unknown())?;
-        let owner = Principal { name: body.principal, role: body.role };
+        let owner = Principal {
+            name: body.principal,
+            role: body.role,
+        };
         if !may_have(&owner, body.credential.as_deref()) {
             return Err(unknown());
         }
@@ -186,7 +241,13 @@ impl Host {
         request: SurfaceRequest,
     ) -> Result<Arc<Session>, SessionError> {
         // The same unguessable time-ordered ids as invocations: 74 random bits, and the token guards the rest.
-        self.open_session_as(SessionId::new(InvocationId::new().to_string()), principal, request, None).await
+        self.open_session_as(
+            SessionId::new(InvocationId::new().to_string()),
+            principal,
+            request,
+            None,
+        )
+        .await
     }
 
     /// Opens a session under an id that its face made and never used before. `credential` is a mark, not a secret,
@@ -234,10 +295,16 @@ impl Host {
                 if self.inner.journal.find_session(&id).await?.is_some() {
                     return Err(SessionError::Unknown(id));
                 }
-                let session = self.open_session_as(id, principal.clone(), request, None).await?;
+                let session = self
+                    .open_session_as(id, principal.clone(), request, None)
+                    .await?;
                 // Somebody of the same name but another role may have opened it in the same moment.
                 let is_own = session.principal() == principal;
-                if is_own { Ok(session) } else { Err(SessionError::Unknown(session.id().clone())) }
+                if is_own {
+                    Ok(session)
+                } else {
+                    Err(SessionError::Unknown(session.id().clone()))
+                }
             }
             found => found,
         }
@@ -257,19 +324,33 @@ impl Host {
 
     /// The session a principal has without opening one.
     pub fn default_session(&self, principal: &Principal) -> Arc<Session> {
-        let id = SessionId::new(format!("{DEFAULT}{}:{}", principal.role.as_str(), principal.name));
+        let id = SessionId::new(format!(
+            "{DEFAULT}{}:{}",
+            principal.role.as_str(),
+            principal.name
+        ));
         match self.inner.known(&id) {
             Some(session) => session,
             None => {
                 let request = self.inner.of_tenant(principal, SurfaceRequest::default());
                 let sources = self.inner.sources.len();
-                self.inner.keep(Session::new(id, principal.clone(), request, sources, Origin::Earlier))
+                self.inner.keep(Session::new(
+                    id,
+                    principal.clone(),
+                    request,
+                    sources,
+                    Origin::Earlier,
+                ))
             }
         }
     }
 
     /// Finds a session, in memory or on record. Agents find their own only.
-    pub async fn session(&self, id: &SessionId, principal: &Principal) -> Result<Arc<Session>, SessionError> {
+    pub async fn session(
+        &self,
+        id: &SessionId,
+        principal: &Principal,
+    ) -> Result<Arc<Session>, SessionError> {
         let session = self.inner.find(id, principal).await?;
         session.touch();
         Ok(session)
@@ -291,7 +372,12 @@ impl Host {
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
         let recorded = self.inner.append(closed, Strength::Committed).await;
         // Known as ended until its end is on record: who does not find it here looks there, and would bring it back.
-        self.inner.state.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(session.id());
+        self.inner
+            .state
+            .sessions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(session.id());
         Ok(recorded?)
     }
 

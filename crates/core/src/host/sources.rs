@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
 use toolpost_model::{
-    Companions, Declaration, Lifecycle, Source, SourceError, SourceHealth, SourceNotice, ToolId, Visibility,
+    Companions, Declaration, Lifecycle, Source, SourceError, SourceHealth, SourceNotice, ToolId,
+    Visibility,
 };
 
 use super::{Host, Inner};
@@ -57,14 +58,21 @@ impl Default for Newsroom {
 impl Newsroom {
     pub(super) fn tell(&self, source: &Arc<str>, notice: SourceNotice) {
         // Nobody may be listening.
-        let _ = self.0.send(SourceNews { source: Arc::clone(source), notice });
+        let _ = self.0.send(SourceNews {
+            source: Arc::clone(source),
+            notice,
+        });
     }
 }
 
 impl Inner {
     /// Asks the sources that do not tell of changes whether their lists changed.
     pub(super) async fn freshen_sources(self: &Arc<Self>) {
-        let asked: Vec<_> = self.sources.iter().filter_map(|source| source.freshen()).collect();
+        let asked: Vec<_> = self
+            .sources
+            .iter()
+            .filter_map(|source| source.freshen())
+            .collect();
         if asked.is_empty() {
             return;
         }
@@ -81,21 +89,31 @@ impl Inner {
 }
 
 async fn list(source: &dyn Source) -> Result<Vec<Declaration>, SourceError> {
-    tokio::time::timeout(SOURCE_PATIENCE, source.list()).await.unwrap_or_else(|_| {
-        let reason = format!("it did not list its tools within {} seconds", SOURCE_PATIENCE.as_secs());
-        Err(SourceError { origin: source.name().to_owned(), reason })
-    })
+    tokio::time::timeout(SOURCE_PATIENCE, source.list())
+        .await
+        .unwrap_or_else(|_| {
+            let reason = format!(
+                "it did not list its tools within {} seconds",
+                SOURCE_PATIENCE.as_secs()
+            );
+            Err(SourceError {
+                origin: source.name().to_owned(),
+                reason,
+            })
+        })
 }
 
 /// Whether a tool of the source at a place can be called on a surface without being looked for first.
 fn is_callable(surface: &Surface, place: usize, tool: &ToolId) -> bool {
-    surface.find(tool.as_str()).is_some_and(|(entry, visibility)| {
-        let is_open = match visibility {
-            Visibility::Loaded | Visibility::Unlisted => true,
-            Visibility::Deferred | Visibility::Blocked(_) => false,
-        };
-        is_open && entry.source.0 == place
-    })
+    surface
+        .find(tool.as_str())
+        .is_some_and(|(entry, visibility)| {
+            let is_open = match visibility {
+                Visibility::Loaded | Visibility::Unlisted => true,
+                Visibility::Deferred | Visibility::Blocked(_) => false,
+            };
+            is_open && entry.source.0 == place
+        })
 }
 
 /// What of a source's companions is left where only some of their tools can be called.
@@ -104,9 +122,17 @@ fn servable(companions: Arc<Companions>, is_callable: impl Fn(&ToolId) -> bool) 
     let (read, prompt) = (open(&companions.read), open(&companions.prompt));
     // News of a resource tell that it is there.
     let of_news = |tool: &Option<ToolId>| open(tool).filter(|_| read.is_some());
-    let of_resources = |list: &Vec<Value>| if read.is_some() { list.clone() } else { Vec::new() };
+    let of_resources = |list: &Vec<Value>| {
+        if read.is_some() {
+            list.clone()
+        } else {
+            Vec::new()
+        }
+    };
     let tools = [&companions.read, &companions.prompt, &companions.complete];
-    let tools = tools.into_iter().chain([&companions.subscribe, &companions.unsubscribe]);
+    let tools = tools
+        .into_iter()
+        .chain([&companions.subscribe, &companions.unsubscribe]);
     let has_resources = !companions.resources.is_empty() || !companions.templates.is_empty();
     let is_whole = tools.into_iter().flatten().all(&is_callable)
         && (read.is_some() || !has_resources)
@@ -117,7 +143,11 @@ fn servable(companions: Arc<Companions>, is_callable: impl Fn(&ToolId) -> bool) 
     Arc::new(Companions {
         resources: of_resources(&companions.resources),
         templates: of_resources(&companions.templates),
-        prompts: if prompt.is_some() { companions.prompts.clone() } else { Vec::new() },
+        prompts: if prompt.is_some() {
+            companions.prompts.clone()
+        } else {
+            Vec::new()
+        },
         complete: open(&companions.complete),
         subscribe: of_news(&companions.subscribe),
         unsubscribe: of_news(&companions.unsubscribe),
@@ -132,7 +162,9 @@ impl Host {
         let catalog = self.catalog();
         let report = |(place, source): (usize, &Arc<dyn Source>)| {
             let mut health = source.health();
-            health.message = health.message.map(|message| self.redacted(&message).into_owned());
+            health.message = health
+                .message
+                .map(|message| self.redacted(&message).into_owned());
             for kept in &mut health.quarantined {
                 kept.diff = self.redacted(&kept.diff).into_owned();
             }
@@ -141,7 +173,11 @@ impl Host {
                     && !matches!(entry.declaration().lifecycle, Lifecycle::RequiresSetup(_))
             };
             let tools = catalog.entries().iter().filter(usable).count();
-            SourceReport { name: source.name().to_owned(), tools, health }
+            SourceReport {
+                name: source.name().to_owned(),
+                tools,
+                health,
+            }
         };
         self.inner.sources.iter().enumerate().map(report).collect()
     }
@@ -150,11 +186,21 @@ impl Host {
     /// whoever must not read a source's resources does not learn of them either. Sources that offer nothing are left out.
     pub fn companions(&self, session: &Session) -> Vec<(String, Arc<Companions>)> {
         let surface = self.surface(session);
-        let offered = self.inner.sources.iter().enumerate().map(|(place, source)| {
-            let is_callable = |tool: &ToolId| is_callable(&surface, place, tool);
-            (source.name().to_owned(), servable(source.companions(), is_callable))
-        });
-        offered.filter(|(_, companions)| **companions != Companions::default()).collect()
+        let offered = self
+            .inner
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(place, source)| {
+                let is_callable = |tool: &ToolId| is_callable(&surface, place, tool);
+                (
+                    source.name().to_owned(),
+                    servable(source.companions(), is_callable),
+                )
+            });
+        offered
+            .filter(|(_, companions)| **companions != Companions::default())
+            .collect()
     }
 
     /// Takes definitions that a source keeps back, of one tool or all; with `seen`, only the definition of that digest. The
@@ -165,9 +211,17 @@ impl Host {
         tool: Option<&ToolId>,
         seen: Option<&str>,
     ) -> Result<Vec<ToolId>, SourceError> {
-        let Some(found) = self.inner.sources.iter().find(|known| known.name() == source) else {
+        let Some(found) = self
+            .inner
+            .sources
+            .iter()
+            .find(|known| known.name() == source)
+        else {
             let reason = "there is no source of that name".to_owned();
-            return Err(SourceError { origin: source.to_owned(), reason });
+            return Err(SourceError {
+                origin: source.to_owned(),
+                reason,
+            });
         };
         let accepted = found.accept(tool, seen).await?;
         self.inner.refresh().await;

@@ -7,8 +7,8 @@ mod labels;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolpost_model::{
-    ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, InvocationId, NewArtifact,
-    Principal, StoredArtifact,
+    ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, InvocationId,
+    NewArtifact, Principal, StoredArtifact,
 };
 
 use crate::{
@@ -79,7 +79,11 @@ impl CallArtifacts {
     /// Nobody withholds anything any more. Gives what others have not heard of yet.
     pub(crate) fn let_out(&self) -> Vec<ArtifactRef> {
         let mut list = self.list();
-        if std::mem::take(&mut list.is_held_back) { list.kept.clone() } else { Vec::new() }
+        if std::mem::take(&mut list.is_held_back) {
+            list.kept.clone()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Adds a piece of the host's own making.
@@ -138,21 +142,37 @@ impl Sink {
         room: &Arc<ArtifactRoom>,
         artifact: NewArtifact,
     ) -> Result<Self, ArtifactError> {
-        let id = ArtifactId { invocation: live.id, place: live.artifacts.begin_for_tool()? };
+        let id = ArtifactId {
+            invocation: live.id,
+            place: live.artifacts.begin_for_tool()?,
+        };
         let writer = room.create(live.principal()).await.map_err(not_kept)?;
         let (name, media_type) = {
             let redactor = live.redactor();
-            (labels::name(&redactor.text(&artifact.name)), labels::media_type(&artifact.media_type))
+            (
+                labels::name(&redactor.text(&artifact.name)),
+                labels::media_type(&artifact.media_type),
+            )
         };
         let redactor = live.redactor().stream();
-        Ok(Self { id, name, media_type, live, writer, redactor, clean: Vec::new(), state: SinkState::Sound })
+        Ok(Self {
+            id,
+            name,
+            media_type,
+            live,
+            writer,
+            redactor,
+            clean: Vec::new(),
+            state: SinkState::Sound,
+        })
     }
 
     async fn add(&mut self, bytes: &[u8]) -> Result<(), ArtifactError> {
         match &self.state {
             SinkState::Sound => {}
             SinkState::Writing => {
-                let gone = ArtifactError::Storage("an earlier write was given up half-way".to_owned());
+                let gone =
+                    ArtifactError::Storage("an earlier write was given up half-way".to_owned());
                 self.state = SinkState::Failed(gone.clone());
                 return Err(gone);
             }
@@ -246,7 +266,10 @@ pub(crate) async fn open(
     blobs: &dyn BlobStore,
     about: ArtifactRef,
 ) -> Result<Arc<dyn StoredArtifact>, ArtifactError> {
-    let blob = blobs.open(about.digest).await.map_err(|error| not_read(error, about.id))?;
+    let blob = blobs
+        .open(about.digest)
+        .await
+        .map_err(|error| not_read(error, about.id))?;
     // The bytes themselves are checked by whoever verifies the record: hashing them here would make the reading of
     // ten lines cost as much as reading the whole.
     if blob.size() != about.size {
@@ -272,8 +295,11 @@ impl StoredArtifact for Opened {
 
     fn read(&self, offset: u64, limit: usize) -> BoxFuture<'_, Result<Vec<u8>, ArtifactError>> {
         Box::pin(async move {
-            let bytes =
-                self.blob.read(offset, limit).await.map_err(|error| not_read(error, self.about.id))?;
+            let bytes = self
+                .blob
+                .read(offset, limit)
+                .await
+                .map_err(|error| not_read(error, self.about.id))?;
             let there = self.about.size.saturating_sub(offset).min(limit as u64);
             if bytes.len() as u64 != there {
                 return Err(ArtifactError::Damaged(self.about.id));
@@ -291,9 +317,16 @@ mod tests {
     fn threads_that_begin_at_the_same_time_begin_no_more_than_one_call_may() {
         let list = CallArtifacts::default();
         let begun: usize = std::thread::scope(|scope| {
-            let begin = || (0..MOST_PIECES).filter(|_| list.begin_for_tool().is_ok()).count();
+            let begin = || {
+                (0..MOST_PIECES)
+                    .filter(|_| list.begin_for_tool().is_ok())
+                    .count()
+            };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
         });
         assert_eq!(begun, MOST_PIECES);
     }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    ContentDigest, Declaration, EffectOrigin, HiddenReason, Role, SandboxProfile, SourceProblem, SurfaceId,
-    SurfaceRequest, ToolId, Visibility,
+    ContentDigest, Declaration, EffectOrigin, HiddenReason, Role, SandboxProfile, SourceProblem,
+    SurfaceId, SurfaceRequest, ToolId, Visibility,
 };
 
 use crate::{
@@ -130,10 +130,23 @@ struct ToolText<'a> {
 const TOOL_ROOM: usize = 2_048;
 
 /// A tool as its record has it: JSON, without what must not be written.
-pub(crate) fn tool_text(entry: &Entry, credentials: &Credentials, redactor: &dyn Redactor) -> String {
+pub(crate) fn tool_text(
+    entry: &Entry,
+    credentials: &Credentials,
+    redactor: &dyn Redactor,
+) -> String {
     let (name, source, declaration) = (entry.name(), &*entry.source_name, entry.declaration());
     let (vouched_by, settings) = (entry.origin, ToolTerms::of(entry, credentials));
-    let text = written(&ToolText { name, source, vouched_by, settings, declaration }, TOOL_ROOM);
+    let text = written(
+        &ToolText {
+            name,
+            source,
+            vouched_by,
+            settings,
+            declaration,
+        },
+        TOOL_ROOM,
+    );
     match redactor.text(&text) {
         std::borrow::Cow::Borrowed(_) => text,
         std::borrow::Cow::Owned(clean) => clean,
@@ -154,8 +167,9 @@ impl CatalogDigest {
         tools: impl Iterator<Item = (&'a ToolId, String)>,
         unavailable: &[SourceProblem],
     ) -> Self {
-        let mut known: Vec<(&ToolId, [u8; 32])> =
-            tools.map(|(id, text)| (id, Sha256::digest(text.as_bytes()).into())).collect();
+        let mut known: Vec<(&ToolId, [u8; 32])> = tools
+            .map(|(id, text)| (id, Sha256::digest(text.as_bytes()).into()))
+            .collect();
         let tools = known.iter().map(|(_, digest)| *digest).collect();
         known.sort_unstable_by_key(|(id, _)| *id);
         let mut hasher = Sha256::new();
@@ -167,7 +181,10 @@ impl CatalogDigest {
         if !unavailable.is_empty() {
             hasher.update(written(&unavailable, 256 * unavailable.len()));
         }
-        Self { whole: ContentDigest(hasher.finalize().into()), tools }
+        Self {
+            whole: ContentDigest(hasher.finalize().into()),
+            tools,
+        }
     }
 }
 
@@ -324,12 +341,18 @@ struct CatalogHead {
 
 impl Following {
     pub(crate) fn starting_with(known: Option<CatalogOnRecord>) -> Self {
-        Self { known, from: known.map_or(0, |known| known.from), next_part: 1 }
+        Self {
+            known,
+            from: known.map_or(0, |known| known.from),
+            next_part: 1,
+        }
     }
 
     /// Takes in one catalog record. A host may have died between two pieces; what it began then counts for nothing.
     pub(crate) fn follow(&mut self, seq: u64, body: &str) {
-        let Ok(head) = serde_json::from_str::<CatalogHead>(body) else { return };
+        let Ok(head) = serde_json::from_str::<CatalogHead>(body) else {
+            return;
+        };
         if head.part == 1 {
             self.next_part = 1;
             if head.whole {
@@ -342,7 +365,10 @@ impl Following {
         }
         self.next_part += 1;
         if head.part == head.parts {
-            self.known = Some(CatalogOnRecord { digest: head.digest, from: self.from });
+            self.known = Some(CatalogOnRecord {
+                digest: head.digest,
+                from: self.from,
+            });
         }
     }
 }
@@ -355,7 +381,13 @@ mod tests {
 
     fn bodies(mark: u8, whole: bool, tools: usize) -> Vec<String> {
         let tool = |place| format!("{{\"place\":{place},\"text\":\"{}\"}}", "x".repeat(600_000));
-        catalog_bodies(ContentDigest([mark; 32]), whole, (0..tools).map(tool), &[], &[])
+        catalog_bodies(
+            ContentDigest([mark; 32]),
+            whole,
+            (0..tools).map(tool),
+            &[],
+            &[],
+        )
     }
 
     #[test]
@@ -378,7 +410,11 @@ mod tests {
 
         let change = bodies(2, false, 2);
         following.follow(30, &change[0]);
-        assert_eq!(following.known.unwrap().digest, ContentDigest([1; 32]), "half a change is none");
+        assert_eq!(
+            following.known.unwrap().digest,
+            ContentDigest([1; 32]),
+            "half a change is none"
+        );
         following.follow(31, &change[1]);
         let known = following.known.unwrap();
         assert_eq!((known.digest, known.from), (ContentDigest([2; 32]), 20));

@@ -110,7 +110,11 @@ impl StandsOn {
         }
         let head: Head = serde_json::from_str(&row.record.body).map_err(ExportError::of(row))?;
         let is_first = head.call.is_some();
-        Ok(Self { surface: head.surface, parent: head.call.and_then(|call| call.parent), is_first })
+        Ok(Self {
+            surface: head.surface,
+            parent: head.call.and_then(|call| call.parent),
+            is_first,
+        })
     }
 }
 

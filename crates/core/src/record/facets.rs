@@ -35,15 +35,25 @@ const LONGEST: usize = 200;
 
 /// The part of a text that is looked for: up to where it is too long or is no line any more.
 fn fit(text: &str) -> &str {
-    let end = text.char_indices().take(LONGEST).find(|(_, c)| c.is_control()).map(|(at, _)| at);
-    let most = || text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+    let end = text
+        .char_indices()
+        .take(LONGEST)
+        .find(|(_, c)| c.is_control())
+        .map(|(at, _)| at);
+    let most = || {
+        text.char_indices()
+            .nth(LONGEST)
+            .map_or(text.len(), |(at, _)| at)
+    };
     &text[..end.unwrap_or_else(most)]
 }
 
 impl Facets {
     /// Without what must not be written, and no longer than needed.
     pub(crate) fn clean(&mut self, redactor: &dyn Redactor) {
-        let texts = [&mut self.tool, &mut self.principal].into_iter().chain(&mut self.correlation);
+        let texts = [&mut self.tool, &mut self.principal]
+            .into_iter()
+            .chain(&mut self.correlation);
         for text in texts {
             if let Cow::Owned(clean) = redactor.text(text) {
                 *text = clean;
@@ -116,10 +126,19 @@ impl ToldFacets {
     /// Whether facets say the same, as far as can be told.
     pub fn agree_with(&self, facets: &Facets) -> bool {
         let tool = &facets.tool;
-        let is_tool =
-            self.tool.is_none() || [&self.tool, &self.asked].into_iter().flatten().any(|is| is == tool);
-        let is_principal = self.principal.as_ref().is_none_or(|is| *is == facets.principal);
-        let is_correlation = self.correlation.as_ref().is_none_or(|is| *is == facets.correlation);
+        let is_tool = self.tool.is_none()
+            || [&self.tool, &self.asked]
+                .into_iter()
+                .flatten()
+                .any(|is| is == tool);
+        let is_principal = self
+            .principal
+            .as_ref()
+            .is_none_or(|is| *is == facets.principal);
+        let is_correlation = self
+            .correlation
+            .as_ref()
+            .is_none_or(|is| *is == facets.correlation);
         is_tool && is_principal && is_correlation && self.outcome == facets.outcome
     }
 
@@ -162,7 +181,11 @@ impl FacetReader {
                 Some(told)
             }
             RecordKind::Ended => {
-                let Body { tool_id, call, result } = serde_json::from_str(&record.body).ok()?;
+                let Body {
+                    tool_id,
+                    call,
+                    result,
+                } = serde_json::from_str(&record.body).ok()?;
                 let before = self.open.remove(&id);
                 let (outcome, contents) = match result {
                     Some(result) => (Some(result.outcome), result.artifacts),

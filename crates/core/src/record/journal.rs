@@ -196,10 +196,17 @@ pub enum JournalError {
 /// Where records go. Only ever appended to, except that the oldest may go.
 pub trait Journal: Send + Sync + 'static {
     /// Resolves with the record's number once it is as durable as `strength` demands.
-    fn append(&self, record: Record, strength: Strength) -> BoxFuture<'_, Result<u64, JournalError>>;
+    fn append(
+        &self,
+        record: Record,
+        strength: Strength,
+    ) -> BoxFuture<'_, Result<u64, JournalError>>;
 
     /// All records of a call, oldest first.
-    fn records_of(&self, invocation: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
+    fn records_of(
+        &self,
+        invocation: InvocationId,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
 
     /// The newest record that carries this request id in this session: the first of the call that came with it.
     fn find_request<'a>(
@@ -218,7 +225,11 @@ pub trait Journal: Send + Sync + 'static {
     fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>>;
 
     /// Up to `limit` records with numbers over `after`, oldest first.
-    fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
+    fn read(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>>;
 
     /// Up to `limit` records of a session with numbers over `after`, oldest first. Looks at a bounded part of the journal
     /// and says how far that went, so that a session with few records among millions stops nobody else.
@@ -230,7 +241,8 @@ pub trait Journal: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<SessionPage, JournalError>> {
         Box::pin(async move {
             let seen = self.read(after, SESSION_SPAN).await?;
-            let is_of_session = |row: &StoredRecord| row.record.session_id.as_ref() == Some(session);
+            let is_of_session =
+                |row: &StoredRecord| row.record.session_id.as_ref() == Some(session);
             let end = seen.last().map_or(after, |row| row.seq);
             let rows: Vec<_> = seen.into_iter().filter(is_of_session).take(limit).collect();
             Ok(SessionPage::of(rows, end, limit))
@@ -261,7 +273,11 @@ pub fn chain(previous: &[u8; 32], seq: u64, record: &Record) -> [u8; 32] {
     let mut hasher = Sha256::new();
     // A length that no field has stands for an absent one, so that empty and absent differ.
     let mut field = |bytes: Option<&[u8]>| {
-        hasher.update(bytes.map_or(u64::MAX, |bytes| bytes.len() as u64).to_le_bytes());
+        hasher.update(
+            bytes
+                .map_or(u64::MAX, |bytes| bytes.len() as u64)
+                .to_le_bytes(),
+        );
         hasher.update(bytes.unwrap_or_default());
     };
     field(Some(previous));
@@ -270,7 +286,12 @@ pub fn chain(previous: &[u8; 32], seq: u64, record: &Record) -> [u8; 32] {
     field(Some(&record.at.as_microsecond().to_le_bytes()));
     field(record.invocation_id.as_ref().map(|id| &id.as_bytes()[..]));
     field(record.session_id.as_ref().map(|id| id.as_str().as_bytes()));
-    field(record.request.as_ref().map(|request| request.id.as_str().as_bytes()));
+    field(
+        record
+            .request
+            .as_ref()
+            .map(|request| request.id.as_str().as_bytes()),
+    );
     field(record.request.as_ref().map(|request| &request.digest[..]));
     field(Some(record.body.as_bytes()));
     hasher.finalize().into()

@@ -34,7 +34,10 @@ pub struct Query {
 impl Query {
     /// The newest calls, whatever they are.
     pub fn newest(limit: usize) -> Self {
-        Self { limit, ..Self::default() }
+        Self {
+            limit,
+            ..Self::default()
+        }
     }
 
     /// Whether a record with these facets is one of them.
@@ -43,11 +46,22 @@ impl Query {
         self.before.is_none_or(|before| *seq < before)
             && self.since.is_none_or(|since| record.at >= since)
             && self.until.is_none_or(|until| record.at < until)
-            && self.session.as_ref().is_none_or(|wanted| record.session_id.as_ref() == Some(wanted))
-            && self.principal.as_ref().is_none_or(|wanted| *wanted == facets.principal)
-            && self.outcome.is_none_or(|wanted| facets.outcome == Some(wanted))
+            && self
+                .session
+                .as_ref()
+                .is_none_or(|wanted| record.session_id.as_ref() == Some(wanted))
+            && self
+                .principal
+                .as_ref()
+                .is_none_or(|wanted| *wanted == facets.principal)
+            && self
+                .outcome
+                .is_none_or(|wanted| facets.outcome == Some(wanted))
             && (self.correlation.is_none() || self.correlation == facets.correlation)
-            && self.tool.as_ref().is_none_or(|pattern| pattern.fits(&facets.tool))
+            && self
+                .tool
+                .as_ref()
+                .is_none_or(|pattern| pattern.fits(&facets.tool))
     }
 }
 
@@ -56,11 +70,19 @@ impl Query {
     /// not matter.
     pub fn fits(&self, records: &[StoredRecord]) -> bool {
         let mut reader = FacetReader::default();
-        let told = records.iter().filter_map(|row| reader.read(&row.record)).last();
-        let (Some(facets), Some(last)) = (told.and_then(ToldFacets::into_facets), records.last()) else {
+        let told = records
+            .iter()
+            .filter_map(|row| reader.read(&row.record))
+            .last();
+        let (Some(facets), Some(last)) = (told.and_then(ToldFacets::into_facets), records.last())
+        else {
             return false;
         };
-        Self { before: None, ..self.clone() }.takes(last, &facets)
+        Self {
+            before: None,
+            ..self.clone()
+        }
+        .takes(last, &facets)
     }
 }
 
@@ -82,7 +104,8 @@ impl ToolPattern {
     /// Whether it speaks of this tool: of its id, or of the name at the id's end.
     pub fn fits(&self, tool: &str) -> bool {
         let name = tool.rsplit_once('.').map(|(_, name)| name);
-        matches(&self.0, tool) || name.is_some_and(|name| !self.0.contains('.') && matches(&self.0, name))
+        matches(&self.0, tool)
+            || name.is_some_and(|name| !self.0.contains('.') && matches(&self.0, name))
     }
 }
 
@@ -90,10 +113,16 @@ impl ToolPattern {
 fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let Some(last) = pieces.next_back() else { return rest.is_empty() };
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = pieces.next_back() else {
+        return rest.is_empty();
+    };
     for piece in pieces {
-        let Some(at) = rest.find(piece) else { return false };
+        let Some(at) = rest.find(piece) else {
+            return false;
+        };
         rest = &rest[at + piece.len()..];
     }
     rest.ends_with(last)
@@ -106,7 +135,11 @@ mod tests {
     #[test]
     fn tools_are_found_by_id_by_name_and_by_pattern() {
         let check = |pattern: &str, tool: &str, expected: bool| {
-            assert_eq!(ToolPattern::new(pattern).fits(tool), expected, "{pattern} of {tool}");
+            assert_eq!(
+                ToolPattern::new(pattern).fits(tool),
+                expected,
+                "{pattern} of {tool}"
+            );
         };
         check("files.write_file", "files.write_file", true);
         check("write_file", "files.write_file", true);

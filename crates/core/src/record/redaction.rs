@@ -78,13 +78,26 @@ pub trait Redactor: Send + Sync + 'static {
             return Cow::Borrowed(text);
         }
         let mut found = Vec::new();
-        self.find(Window { bytes: text.as_bytes(), is_last: true }, &mut found);
+        self.find(
+            Window {
+                bytes: text.as_bytes(),
+                is_last: true,
+            },
+            &mut found,
+        );
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut clean = Vec::with_capacity(text.len());
         let mut cover = 0;
-        replace(text.as_bytes(), text.len(), &mut found, &mut cover, counts, &mut clean);
+        replace(
+            text.as_bytes(),
+            text.len(),
+            &mut found,
+            &mut cover,
+            counts,
+            &mut clean,
+        );
         // A secret begins and ends where a character does, so this is never lossy.
         Cow::Owned(
             String::from_utf8(clean)
@@ -129,8 +142,11 @@ fn push_mark(kind: &str, clean: &mut Vec<u8>) {
 /// Where to stop, so that what was found behind that place is found again from there on: not between the words that
 /// announce a secret and the secret.
 fn settled(found: &[Finding], mut decided: usize) -> usize {
-    while let Some(earlier) =
-        found.iter().filter(|f| f.start >= decided && f.from < decided).map(|f| f.from).min()
+    while let Some(earlier) = found
+        .iter()
+        .filter(|f| f.start >= decided && f.from < decided)
+        .map(|f| f.from)
+        .min()
     {
         decided = earlier;
     }

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use toolpost_model::{
-    ArgumentChange, Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun, InvocationId,
-    ModelInput, NativeCallId, Principal, PrincipalName, ProgramFile, Redactions, Role, SurfaceId,
-    SurfaceRequest, ToolId, TraceContext, Transition, Verdict,
+    ArgumentChange, Arguments, BatchPlace, CallHash, Decision, Effects, ErrorClass, HookRun,
+    InvocationId, ModelInput, NativeCallId, Principal, PrincipalName, ProgramFile, Redactions,
+    Role, SurfaceId, SurfaceRequest, ToolId, TraceContext, Transition, Verdict,
 };
 
 use crate::{
@@ -129,11 +129,26 @@ impl ApprovalBody {
     fn of(asking: &Asking, kind: RecordKind) -> Option<Self> {
         if let Some((no, kept)) = &asking.refusal {
             let (by, spent) = (no.by.clone(), *kept == Kept::Yes);
-            return Some(Self { ask_id: no.ask_id, by, allowed: false, spent });
+            return Some(Self {
+                ask_id: no.ask_id,
+                by,
+                allowed: false,
+                spent,
+            });
         }
-        let Approval { yes, one_use, spent, .. } = asking.approval.as_ref()?;
+        let Approval {
+            yes,
+            one_use,
+            spent,
+            ..
+        } = asking.approval.as_ref()?;
         let spent = one_use.0 && (*spent || kind == RecordKind::Started);
-        Some(Self { ask_id: yes.ask_id, by: yes.by.clone(), allowed: true, spent })
+        Some(Self {
+            ask_id: yes.ask_id,
+            by: yes.by.clone(),
+            allowed: true,
+            spent,
+        })
     }
 }
 
@@ -196,15 +211,25 @@ pub(crate) fn sent_arguments(call: &Call) -> Option<Arguments> {
     if let Some(sent) = &call.inputs.sent {
         return Some(sent.clone());
     }
-    let resolved = call.resolved.as_ref().filter(|_| !call.inputs.mutations.is_empty())?;
+    let resolved = call
+        .resolved
+        .as_ref()
+        .filter(|_| !call.inputs.mutations.is_empty())?;
     let sent = call.inputs.model.parse().ok()?;
     let sensitive = resolved.entry.input().sensitive_pointers(sent.value());
     let own = call.live.redactor().own;
-    Some(redaction::observable_after(own.as_ref(), &sent, &sensitive, call.live.host_redactor()).shown)
+    Some(
+        redaction::observable_after(own.as_ref(), &sent, &sensitive, call.live.host_redactor())
+            .shown,
+    )
 }
 
 fn call_body(call: &Call) -> CallBody<'_> {
-    let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
+    let observable = call
+        .inputs
+        .observable
+        .as_ref()
+        .map(|input| input.arguments());
     // Without a schema nobody can say what is sensitive, so of arguments that were not read only the size is kept.
     let unread_bytes = match (observable, &call.inputs.model) {
         (Some(_), _) => None,
@@ -225,7 +250,9 @@ fn call_body(call: &Call) -> CallBody<'_> {
         native_call_id: call.native_call_id.as_ref(),
         correlation_id: call.correlation_id.as_deref(),
         trace: call.live.caller_span.as_deref(),
-        timeout_ms: call.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        timeout_ms: call
+            .timeout
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         batch: call.place.as_ref(),
         background: call.background,
     }
@@ -247,8 +274,15 @@ pub(crate) fn written(value: &impl Serialize, expected: usize) -> String {
 /// A record of where the call stands, with its answer where it ends.
 pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> Record {
     let (sent, dropped) = call.live.event_counts();
-    let (first, asks) = (call.on_record == OnRecord::Nothing, kind == RecordKind::Asked);
-    let observable = call.inputs.observable.as_ref().map(|input| input.arguments());
+    let (first, asks) = (
+        call.on_record == OnRecord::Nothing,
+        kind == RecordKind::Asked,
+    );
+    let observable = call
+        .inputs
+        .observable
+        .as_ref()
+        .map(|input| input.arguments());
     let tells_arguments = !first && (asks || !call.inputs.mutations.is_empty());
     let body = WayBody {
         call: first.then(|| call_body(call)),
@@ -267,8 +301,14 @@ pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> 
         attempts: &call.attempts,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
-        progress: if kind == RecordKind::Ended { call.live.milestones() } else { Vec::new() },
-        explain: call.met_body().filter(|_| matches!(kind, RecordKind::Started | RecordKind::Ended)),
+        progress: if kind == RecordKind::Ended {
+            call.live.milestones()
+        } else {
+            Vec::new()
+        },
+        explain: call
+            .met_body()
+            .filter(|_| matches!(kind, RecordKind::Started | RecordKind::Ended)),
     };
     let result = answer.map(Answer::json);
     let mut body = written(&body, RECORD_ROOM + result.map_or(0, str::len));
@@ -294,7 +334,11 @@ pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> 
         at: crate::port::now(),
         invocation_id: Some(call.live.id),
         session_id: Some(call.session.id().clone()),
-        request: call.request.as_ref().filter(|_| first).map(|key| request(key, &redactor)),
+        request: call
+            .request
+            .as_ref()
+            .filter(|_| first)
+            .map(|key| request(key, &redactor)),
         body,
         facets: (first || answer.is_some()).then(|| facets(call, answer, &redactor)),
     }
@@ -365,7 +409,10 @@ pub(crate) fn readable_trace<'de, D: Deserializer<'de>>(
 
 impl RecordedCall {
     pub(crate) fn principal(&self) -> Principal {
-        Principal { name: self.principal.clone(), role: self.role }
+        Principal {
+            name: self.principal.clone(),
+            role: self.role,
+        }
     }
 }
 
@@ -445,7 +492,8 @@ pub(crate) struct StartLimits {
 
 impl StartLimits {
     pub(crate) fn of(limits: &Limits) -> Self {
-        let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let millis =
+            |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
             concurrency: limits.scheduler.concurrency,
             session_concurrency: limits.scheduler.session_concurrency,

@@ -13,7 +13,9 @@ mod scene;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolpost_model::{Declaration, EventBody, PrincipalName, Role, SurfaceRequest, ToolId, ToolResult};
+use toolpost_model::{
+    Declaration, EventBody, PrincipalName, Role, SurfaceRequest, ToolId, ToolResult,
+};
 
 use difference::Difference;
 pub(crate) use player::{GivenCall, Player, Unrecorded};
@@ -151,7 +153,9 @@ impl Cassette {
     /// The text for a file: one value a line and keys in a fixed order, so that a change shows as what it is.
     pub fn to_text(&self) -> String {
         // Plain data cannot fail to be written.
-        serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
+        serde_json::to_string_pretty(self)
+            .map(|text| text + "\n")
+            .unwrap_or_default()
     }
 }
 
@@ -164,8 +168,13 @@ impl CassetteCall {
     /// The answer as a result of nobody's call yet. `place` is that of the call in its cassette, from 1.
     fn result(&self, place: usize) -> Result<ToolResult, CassetteError> {
         let text = Value::Object(self.answer.clone()).to_string();
-        let failed = |source| CassetteError::Answer { call: place, tool: self.tool.clone(), source };
-        player::result_of(&ids::unmarked(&text, ids::stand_in), ids::stand_in(place)).map_err(failed)
+        let failed = |source| CassetteError::Answer {
+            call: place,
+            tool: self.tool.clone(),
+            source,
+        };
+        player::result_of(&ids::unmarked(&text, ids::stand_in), ids::stand_in(place))
+            .map_err(failed)
     }
 }
 

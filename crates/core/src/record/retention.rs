@@ -31,9 +31,15 @@ impl Retention {
 
     /// What is to go by now.
     pub fn due(&self, now: Timestamp) -> Due {
-        let age = self.age.map(|age| SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX));
+        let age = self
+            .age
+            .map(|age| SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX));
         let before = age.and_then(|age| now.checked_sub(age).ok());
-        Due { before, size: self.size, why: "retention".to_owned() }
+        Due {
+            before,
+            size: self.size,
+            why: "retention".to_owned(),
+        }
     }
 }
 
@@ -128,7 +134,11 @@ pub struct PrunedBody {
 pub fn pruned_record(pruned: &Pruned, at: Timestamp, why: &str) -> Record {
     let body = PrunedBody {
         up_to: pruned.up_to,
-        hash: pruned.hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        hash: pruned
+            .hash
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
         records: pruned.records,
         first: pruned.first,
         last: pruned.last,
@@ -167,8 +177,13 @@ pub async fn prune(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<PruneReport, JournalError> {
     let plan = Plan::make(journal, due, needed).await?;
-    let mut report = PruneReport { held: plan.held, ..PruneReport::default() };
-    let Some(up_to) = plan.up_to else { return Ok(report) };
+    let mut report = PruneReport {
+        held: plan.held,
+        ..PruneReport::default()
+    };
+    let Some(up_to) = plan.up_to else {
+        return Ok(report);
+    };
     let mut restated = plan.restated;
     let total = up_to + 1 - plan.first;
     let mut last = plan.first - 1;
@@ -180,7 +195,9 @@ pub async fn prune(
             why: due.why.clone(),
             restated: std::mem::take(&mut restated),
         };
-        let Some(gone) = journal.prune(cut).await? else { break };
+        let Some(gone) = journal.prune(cut).await? else {
+            break;
+        };
         report.records += gone.records;
         report.up_to = gone.up_to;
         progress(report.records, total);
@@ -197,5 +214,9 @@ pub async fn plan_prune(
     let plan = Plan::make(journal, due, needed).await?;
     let up_to = plan.up_to.unwrap_or(0);
     let records = plan.up_to.map_or(0, |up_to| up_to + 1 - plan.first);
-    Ok(PruneReport { records, up_to, held: plan.held })
+    Ok(PruneReport {
+        records,
+        up_to,
+        held: plan.held,
+    })
 }

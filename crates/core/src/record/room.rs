@@ -81,7 +81,12 @@ fn admit(
     own: u64,
     more: u64,
 ) -> Result<(), ShareRefusal> {
-    let in_use = LimitUse { own, agents: used, all: used, others_active: false };
+    let in_use = LimitUse {
+        own,
+        agents: used,
+        all: used,
+        others_active: false,
+    };
     rules.divide(limit).admit(principal.role, &in_use, more)
 }
 
@@ -109,7 +114,9 @@ impl JournalRoom {
 
     /// Whether a caller may make one more call.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), ShareRefusal> {
-        let Some(limit) = self.limit else { return Ok(()) };
+        let Some(limit) = self.limit else {
+            return Ok(());
+        };
         let used = self.used.load(Ordering::Relaxed);
         let own = lock(&self.written).left_of(principal, used);
         match admit(self.rules, (used, limit), principal, own, BESIDE_TEXT) {
@@ -120,7 +127,12 @@ impl JournalRoom {
     }
 
     /// Counts a record that was written for somebody.
-    pub(crate) async fn note(&self, journal: &dyn Journal, principal: Option<&Principal>, text: usize) {
+    pub(crate) async fn note(
+        &self,
+        journal: &dyn Journal,
+        principal: Option<&Principal>,
+        text: usize,
+    ) {
         if self.count(principal, text) {
             // The estimate is good enough until the next time.
             let _ = self.measure(journal).await;
@@ -129,7 +141,9 @@ impl JournalRoom {
 
     /// The same, and says whether the journal is to be measured anew.
     fn count(&self, principal: Option<&Principal>, text: usize) -> bool {
-        let Some(limit) = self.limit else { return false };
+        let Some(limit) = self.limit else {
+            return false;
+        };
         let bytes = text as u64 + BESIDE_TEXT;
         if let Some(principal) = principal {
             lock(&self.written).add(principal, bytes);
@@ -145,7 +159,8 @@ impl JournalRoom {
             return Ok(());
         }
         self.unmeasured.store(0, Ordering::Relaxed);
-        self.used.store(journal.head().await?.bytes, Ordering::Relaxed);
+        self.used
+            .store(journal.head().await?.bytes, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -159,7 +174,11 @@ pub(crate) struct ArtifactRoom {
 
 impl ArtifactRoom {
     pub(crate) fn new(rules: ShareRules, blobs: Arc<dyn BlobStore>) -> Arc<Self> {
-        Arc::new(Self { rules, blobs, written: Mutex::default() })
+        Arc::new(Self {
+            rules,
+            blobs,
+            written: Mutex::default(),
+        })
     }
 
     /// Begins a content of a caller.
@@ -169,15 +188,24 @@ impl ArtifactRoom {
     ) -> Result<Box<dyn BlobWriter>, BlobError> {
         let writer = self.blobs.create().await?;
         let (room, principal) = (Arc::clone(self), principal.clone());
-        Ok(Box::new(CountedWriter { room, principal, writer: Some(writer), size: 0, counted: 0 }))
+        Ok(Box::new(CountedWriter {
+            room,
+            principal,
+            writer: Some(writer),
+            size: 0,
+            counted: 0,
+        }))
     }
 
     /// Counts bytes of a caller, where it may have them.
     fn take(&self, principal: &Principal, bytes: u64) -> Result<(), BlobError> {
-        let Some(room) = self.blobs.room() else { return Ok(()) };
+        let Some(room) = self.blobs.room() else {
+            return Ok(());
+        };
         let mut written = lock(&self.written);
         let own = written.left_of(principal, room.used);
-        admit(self.rules, (room.used, room.limit), principal, own, bytes).map_err(BlobError::Shared)?;
+        admit(self.rules, (room.used, room.limit), principal, own, bytes)
+            .map_err(BlobError::Shared)?;
         written.add(principal, bytes);
         Ok(())
     }
@@ -201,7 +229,9 @@ impl BlobWriter for CountedWriter {
             self.counted += more;
             match &mut self.writer {
                 Some(writer) => writer.write(bytes).await,
-                None => Err(BlobError::Storage("the content is finished already".to_owned())),
+                None => Err(BlobError::Storage(
+                    "the content is finished already".to_owned(),
+                )),
             }
         })
     }
@@ -209,7 +239,9 @@ impl BlobWriter for CountedWriter {
     fn finish(mut self: Box<Self>) -> BoxFuture<'static, Result<KeptBlob, BlobError>> {
         Box::pin(async move {
             let Some(writer) = self.writer.take() else {
-                return Err(BlobError::Storage("the content is finished already".to_owned()));
+                return Err(BlobError::Storage(
+                    "the content is finished already".to_owned(),
+                ));
             };
             let kept = writer.finish().await?;
             self.counted = 0;

@@ -89,9 +89,15 @@ impl CallOnRecord {
             question: None,
             end,
         };
-        story.question = way.ask.as_ref().filter(|_| story.end.is_none()).map(|ask| ask.ask_id);
+        story.question = way
+            .ask
+            .as_ref()
+            .filter(|_| story.end.is_none())
+            .map(|ask| ask.ask_id);
         for row in rows {
-            let Ok(way) = serde_json::from_str::<RecordedWay>(&row.record.body) else { continue };
+            let Ok(way) = serde_json::from_str::<RecordedWay>(&row.record.body) else {
+                continue;
+            };
             story.go_on(row.record.at, &way);
         }
         Some(story)
@@ -99,7 +105,11 @@ impl CallOnRecord {
 
     fn go_on(&mut self, at: Timestamp, way: &RecordedWay) {
         // A hook or a person may have changed them.
-        if let Some(changed) = way.arguments.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+        if let Some(changed) = way
+            .arguments
+            .as_deref()
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        {
             self.arguments = Some(changed);
         }
         if let Some(ask) = &way.ask {
@@ -115,8 +125,16 @@ impl CallOnRecord {
 impl EndOnRecord {
     fn of(at: Timestamp, way: &RecordedWay) -> Option<Self> {
         let answer = Answer::recorded(way.result.as_ref()?)?;
-        let module_events = way.progress.iter().filter_map(ModuleEvent::of_milestone).collect();
-        Some(Self { at, answer, module_events })
+        let module_events = way
+            .progress
+            .iter()
+            .filter_map(ModuleEvent::of_milestone)
+            .collect();
+        Some(Self {
+            at,
+            answer,
+            module_events,
+        })
     }
 }
 
@@ -127,10 +145,15 @@ fn before(at: Timestamp, micros: u64) -> Timestamp {
 /// The question that a record asks, or answers.
 pub fn question_of(row: &StoredRecord) -> Option<InvocationId> {
     match row.record.kind {
-        RecordKind::Asked => {
-            serde_json::from_str::<RecordedWay>(&row.record.body).ok()?.ask.map(|ask| ask.ask_id)
-        }
-        RecordKind::Decided => Some(serde_json::from_str::<DecidedBody>(&row.record.body).ok()?.ask_id),
+        RecordKind::Asked => serde_json::from_str::<RecordedWay>(&row.record.body)
+            .ok()?
+            .ask
+            .map(|ask| ask.ask_id),
+        RecordKind::Decided => Some(
+            serde_json::from_str::<DecidedBody>(&row.record.body)
+                .ok()?
+                .ask_id,
+        ),
         RecordKind::HostStarted
         | RecordKind::SessionOpened
         | RecordKind::SessionClosed

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 use toolpost_core::{
-    Approvals, Explanation, HostBuilder, MemoryRules, Patience, PolicySpec, RememberedRule, RuleStore as _,
+    Approvals, Explanation, HostBuilder, MemoryRules, Patience, PolicySpec, RememberedRule,
+    RuleStore as _,
 };
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, Behavior, DynTool, EffectClass, ErrorClass, InvocationId, Mode, Naming,
-    Outcome, PrincipalName, Provenance, Rule, RuleOrigin, ToolResult, ToolSet,
+    ArgumentKind, ArgumentMeaning, Behavior, DynTool, EffectClass, ErrorClass, InvocationId, Mode,
+    Naming, Outcome, PrincipalName, Provenance, Rule, RuleOrigin, ToolResult, ToolSet,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
@@ -46,25 +47,52 @@ const RULES: [&str; 26] = [
     "ask write_file",
 ];
 
-const TOOLS: [&str; 6] =
-    ["shell.shell", "files.write_file", "up.shell", "up.write_file", "plan.shell", "plan.write_file"];
+const TOOLS: [&str; 6] = [
+    "shell.shell",
+    "files.write_file",
+    "up.shell",
+    "up.write_file",
+    "plan.shell",
+    "plan.write_file",
+];
 
-const COMMANDS: [&str; 5] = ["make x", "rm x", "git push origin", "cd a && make x; rm y", "$X"];
+const COMMANDS: [&str; 5] = [
+    "make x",
+    "rm x",
+    "git push origin",
+    "cd a && make x; rm y",
+    "$X",
+];
 const PATHS: [&str; 3] = ["src/a.rs", "src/kept/b", ".env"];
 
 fn tool(id: &str, class: EffectClass) -> MockTool {
-    MockTool::named(id).class(class).output("ran").declare(|declaration| {
-        declaration.interface.permission.arguments = vec![
-            ArgumentMeaning::of("command", ArgumentKind::Command),
-            ArgumentMeaning::of("path", ArgumentKind::WritePath),
-        ];
-    })
+    MockTool::named(id)
+        .class(class)
+        .output("ran")
+        .declare(|declaration| {
+            declaration.interface.permission.arguments = vec![
+                ArgumentMeaning::of("command", ArgumentKind::Command),
+                ArgumentMeaning::of("path", ArgumentKind::WritePath),
+            ];
+        })
 }
 
-fn source(name: &'static str, provenance: Provenance, naming: Naming, class: EffectClass) -> NamedSource {
+fn source(
+    name: &'static str,
+    provenance: Provenance,
+    naming: Naming,
+    class: EffectClass,
+) -> NamedSource {
     let ids = [format!("{name}.shell"), format!("{name}.write_file")];
-    let tools = ids.iter().map(|id| Arc::new(tool(id, class)) as Arc<dyn DynTool>);
-    NamedSource { name, naming, provenance, tools: ToolSet::new(name, tools) }
+    let tools = ids
+        .iter()
+        .map(|id| Arc::new(tool(id, class)) as Arc<dyn DynTool>);
+    NamedSource {
+        name,
+        naming,
+        provenance,
+        tools: ToolSet::new(name, tools),
+    }
 }
 
 /// What was made up for one case.
@@ -85,27 +113,46 @@ fn cases() -> impl Strategy<Value = Case> {
         select(&PATHS[..]).prop_map(|path| json!({ "path": path })),
         Just(json!({})),
     ];
-    let allows: Vec<&'static str> = RULES.iter().copied().filter(|rule| rule.starts_with("allow ")).collect();
+    let allows: Vec<&'static str> = RULES
+        .iter()
+        .copied()
+        .filter(|rule| rule.starts_with("allow "))
+        .collect();
     let rules = (vec(select(&RULES[..]), 0..5), vec(select(allows), 0..3));
     let mode = select(Mode::ALL.to_vec());
     let class = select(EffectClass::ALL.to_vec());
-    (mode, rules, class, any::<bool>(), select(&TOOLS[..]), arguments).prop_map(
-        |(mode, (rules, remembered), class, naming, tool, arguments)| Case {
-            mode,
-            rules,
-            remembered,
-            class,
-            naming,
-            tool,
-            arguments,
-        },
+    (
+        mode,
+        rules,
+        class,
+        any::<bool>(),
+        select(&TOOLS[..]),
+        arguments,
     )
+        .prop_map(
+            |(mode, (rules, remembered), class, naming, tool, arguments)| Case {
+                mode,
+                rules,
+                remembered,
+                class,
+                naming,
+                tool,
+                arguments,
+            },
+        )
 }
 
 fn build(builder: HostBuilder, case: &Case) -> HostBuilder {
-    let naming = if case.naming { Naming::Bare } else { Naming::Namespaced };
+    let naming = if case.naming {
+        Naming::Bare
+    } else {
+        Naming::Namespaced
+    };
     let rule = |line: &&str| Rule::parse(line, RuleOrigin::User, "toolpost.yaml").unwrap();
-    let places = toolpost_core::Places { workspace: Some("/w".into()), ..toolpost_core::Places::default() };
+    let places = toolpost_core::Places {
+        workspace: Some("/w".into()),
+        ..toolpost_core::Places::default()
+    };
     let spec = PolicySpec {
         mode: case.mode,
         rules: case.rules.iter().map(rule).collect(),
@@ -130,7 +177,12 @@ fn build(builder: HostBuilder, case: &Case) -> HostBuilder {
     }
     builder
         .source(source("up", Provenance::Outside, naming, case.class))
-        .source(source("plan", Provenance::MountPlan, Naming::Bare, case.class))
+        .source(source(
+            "plan",
+            Provenance::MountPlan,
+            Naming::Bare,
+            case.class,
+        ))
         .tool(tool("shell.shell", EffectClass::Execute))
         .tool(tool("files.write_file", EffectClass::Write))
         .policy(toolpost_core::Policy::compile(spec).unwrap())

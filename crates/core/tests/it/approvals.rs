@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    ApprovalError, Approvals, CallHandle, CallRequest, Decided, Facts, Host, HostBuilder, Journal as _,
-    MemoryJournal, PolicyEngine, RecordKind, StatusWord, StoredRecord,
+    ApprovalError, Approvals, CallHandle, CallRequest, Decided, Facts, Host, HostBuilder,
+    Journal as _, MemoryJournal, PolicyEngine, RecordKind, StatusWord, StoredRecord,
 };
 use toolpost_model::{
-    ApprovalScope, Behavior, Decision, DecisionReason, Declaration, EffectClass, InvocationId, Mode, Outcome,
-    PermissionRequest, Principal, ReasonType, Rule, RuleOrigin, RuleRef, Selector, Stage, Verdict,
+    ApprovalScope, Behavior, Decision, DecisionReason, Declaration, EffectClass, InvocationId,
+    Mode, Outcome, PermissionRequest, Principal, ReasonType, Rule, RuleOrigin, RuleRef, Selector,
+    Stage, Verdict,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
@@ -36,7 +37,11 @@ struct Engine {
 impl Engine {
     fn new(mode: Mode, lines: &[&str]) -> Self {
         let rule = |line: &&str| Rule::parse(line, RuleOrigin::Cli, "test").unwrap();
-        Self { mode, rules: lines.iter().map(rule).collect(), suggests: true }
+        Self {
+            mode,
+            rules: lines.iter().map(rule).collect(),
+            suggests: true,
+        }
     }
 
     fn default() -> Self {
@@ -44,7 +49,10 @@ impl Engine {
     }
 
     fn with(&self, more: &[Rule]) -> Self {
-        Self { rules: self.rules.iter().chain(more).cloned().collect(), ..self.clone() }
+        Self {
+            rules: self.rules.iter().chain(more).cloned().collect(),
+            ..self.clone()
+        }
     }
 }
 
@@ -54,19 +62,39 @@ impl PolicyEngine for Engine {
             Selector::Tool { tools, .. } => tools.matches(&facts.declaration.tool_id, &[]),
             _ => false,
         };
-        let matched =
-            self.rules.iter().filter(speaks).filter(|rule| rule.speaks_of(facts.principal, facts.at));
+        let matched = self
+            .rules
+            .iter()
+            .filter(speaks)
+            .filter(|rule| rule.speaks_of(facts.principal, facts.at));
         let strictest = matched.max_by_key(|rule| rule.effect);
-        let target = facts.input.and_then(|input| input.arguments().str("target"));
-        let opinion = facts.opinions.iter().map(|vote| vote.behavior).max().unwrap_or(Behavior::Allow);
-        let by_rules = strictest.map_or(self.mode.behavior(facts.effects.class, None), |rule| rule.effect);
-        let behavior = if target == Some("forbidden") { Behavior::Deny } else { by_rules.max(opinion) };
+        let target = facts
+            .input
+            .and_then(|input| input.arguments().str("target"));
+        let opinion = facts
+            .opinions
+            .iter()
+            .map(|vote| vote.behavior)
+            .max()
+            .unwrap_or(Behavior::Allow);
+        let by_rules = strictest.map_or(self.mode.behavior(facts.effects.class, None), |rule| {
+            rule.effect
+        });
+        let behavior = if target == Some("forbidden") {
+            Behavior::Deny
+        } else {
+            by_rules.max(opinion)
+        };
         Decision {
             behavior,
             class: facts.effects.class,
             mode: self.mode,
             reason: DecisionReason {
-                kind: if strictest.is_some() { ReasonType::Rule } else { ReasonType::Mode },
+                kind: if strictest.is_some() {
+                    ReasonType::Rule
+                } else {
+                    ReasonType::Mode
+                },
                 text: "the test's engine says so".to_owned(),
                 rule: strictest.map(RuleRef::from),
             },
@@ -91,11 +119,21 @@ impl PolicyEngine for Engine {
     }
 
     fn suggestions(&self, facts: &Facts<'_>) -> Vec<Rule> {
-        let lines = [format!("allow {}", facts.declaration.tool_id), "allow demo.*".to_owned()];
-        let rules = lines.iter().map(|line| Rule::parse(line, RuleOrigin::Session, "suggested").unwrap());
-        let works =
-            |rule: &Rule| self.with(std::slice::from_ref(rule)).decide(facts).behavior == Behavior::Allow;
-        if self.suggests { rules.filter(works).collect() } else { Vec::new() }
+        let lines = [
+            format!("allow {}", facts.declaration.tool_id),
+            "allow demo.*".to_owned(),
+        ];
+        let rules = lines
+            .iter()
+            .map(|line| Rule::parse(line, RuleOrigin::Session, "suggested").unwrap());
+        let works = |rule: &Rule| {
+            self.with(std::slice::from_ref(rule)).decide(facts).behavior == Behavior::Allow
+        };
+        if self.suggests {
+            rules.filter(works).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     fn with_rules(&self, rules: &[Rule]) -> Option<Arc<dyn PolicyEngine>> {
@@ -105,11 +143,16 @@ impl PolicyEngine for Engine {
 
 /// A tool whose calls are asked about.
 fn act() -> MockTool {
-    MockTool::named("demo.act").class(EffectClass::Write).output("done")
+    MockTool::named("demo.act")
+        .class(EffectClass::Write)
+        .output("done")
 }
 
 fn asking(builder: HostBuilder, tool: &MockTool) -> HostBuilder {
-    builder.tool(tool.clone()).policy(Engine::default()).approvals(Approvals::ASK)
+    builder
+        .tool(tool.clone())
+        .policy(Engine::default())
+        .approvals(Approvals::ASK)
 }
 
 async fn host(tool: &MockTool) -> TestHost {
@@ -186,19 +229,35 @@ fn yes() -> Verdict {
 }
 
 fn scoped(scope: ApprovalScope) -> Verdict {
-    Verdict::Allow { scope, rule: None, valid_for_seconds: None, arguments: None }
+    Verdict::Allow {
+        scope,
+        rule: None,
+        valid_for_seconds: None,
+        arguments: None,
+    }
 }
 
 fn edited(arguments: Value) -> Verdict {
     let scope = ApprovalScope::Once;
-    Verdict::Allow { scope, rule: None, valid_for_seconds: None, arguments: Some(arguments) }
+    Verdict::Allow {
+        scope,
+        rule: None,
+        valid_for_seconds: None,
+        arguments: Some(arguments),
+    }
 }
 
 fn no(feedback: &str) -> Verdict {
-    Verdict::Deny { feedback: Some(feedback.to_owned()) }
+    Verdict::Deny {
+        feedback: Some(feedback.to_owned()),
+    }
 }
 
-async fn decide(host: &TestHost, id: InvocationId, verdict: Verdict) -> Result<Decided, ApprovalError> {
+async fn decide(
+    host: &TestHost,
+    id: InvocationId,
+    verdict: Verdict,
+) -> Result<Decided, ApprovalError> {
     host.host.decide(id, verdict, &operator()).await
 }
 
@@ -217,7 +276,9 @@ fn body(row: &StoredRecord) -> Value {
 /// The results on record of a call.
 async fn ends(journal: &MemoryJournal, id: InvocationId) -> Vec<Value> {
     let rows = journal.records_of(id).await.unwrap();
-    let ended = rows.iter().filter(|row| row.record.kind == RecordKind::Ended);
+    let ended = rows
+        .iter()
+        .filter(|row| row.record.kind == RecordKind::Ended);
     ended.map(|row| body(row)["result"].clone()).collect()
 }
 
@@ -225,7 +286,9 @@ async fn ends(journal: &MemoryJournal, id: InvocationId) -> Vec<Value> {
 async fn crashed_after(journal: &MemoryJournal, count: usize) -> Arc<MemoryJournal> {
     let copy = Arc::new(MemoryJournal::default());
     for row in journal.read(0, count).await.unwrap() {
-        copy.append(row.record, toolpost_core::Strength::Committed).await.unwrap();
+        copy.append(row.record, toolpost_core::Strength::Committed)
+            .await
+            .unwrap();
     }
     copy
 }

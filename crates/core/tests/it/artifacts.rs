@@ -26,10 +26,15 @@ impl Tool for Keeper {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let arguments = call.input.arguments().value();
         for (name, writes) in arguments["pieces"].as_object().into_iter().flatten() {
-            let begun = call.context.create_artifact(name.as_str(), "text/plain").await;
+            let begun = call
+                .context
+                .create_artifact(name.as_str(), "text/plain")
+                .await;
             let mut sink = begun.map_err(|error| ToolFailure::new(error.to_string()))?;
             for write in writes.as_array().into_iter().flatten() {
-                sink.write(write.as_str().unwrap_or_default().as_bytes()).await.map_err(failed)?;
+                sink.write(write.as_str().unwrap_or_default().as_bytes())
+                    .await
+                    .map_err(failed)?;
             }
             if arguments["drop"] != true {
                 sink.finish().await.map_err(failed)?;
@@ -56,7 +61,13 @@ impl Tool for Reader {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let id: ArtifactId = call.input.arguments().str("id").unwrap_or_default().parse().unwrap();
+        let id: ArtifactId = call
+            .input
+            .arguments()
+            .str("id")
+            .unwrap_or_default()
+            .parse()
+            .unwrap();
         let piece = call.context.open_artifact(id).await.map_err(failed)?;
         Ok(ToolOutput::text(text(&*piece).await))
     }
@@ -89,17 +100,28 @@ async fn a_piece_is_named_in_the_result_and_read_by_another_call_of_the_same_pri
     let (a, b) = (named(&result.artifacts, "a"), named(&result.artifacts, "b"));
     assert_eq!((a.size, a.id.place, b.id.place), (7, 1, 2));
     assert_eq!(a.id.invocation, result.invocation_id);
-    assert_eq!(host.call("read", json!({ "id": a.id })).await.model_text(), "one two");
-    assert_eq!(host.call("read", json!({ "id": b.id })).await.model_text(), "three");
+    assert_eq!(
+        host.call("read", json!({ "id": a.id })).await.model_text(),
+        "one two"
+    );
+    assert_eq!(
+        host.call("read", json!({ "id": b.id })).await.model_text(),
+        "three"
+    );
     let none = ArtifactId { place: 3, ..a.id };
     let failed = host.call("read", json!({ "id": none })).await;
-    assert_eq!(failed.error.unwrap().message, ArtifactError::Unknown(none).to_string());
+    assert_eq!(
+        failed.error.unwrap().message,
+        ArtifactError::Unknown(none).to_string()
+    );
 }
 
 #[tokio::test]
 async fn others_do_not_see_a_piece_and_operators_do() {
     let host = host().await;
-    let result = host.call("keep", json!({ "pieces": { "a": ["mine"] } })).await;
+    let result = host
+        .call("keep", json!({ "pieces": { "a": ["mine"] } }))
+        .await;
     let id = result.artifacts[0].id;
     for (principal, sees) in [
         (Principal::agent("test"), true),
@@ -111,22 +133,49 @@ async fn others_do_not_see_a_piece_and_operators_do() {
         let found = host.host.artifact(id, &principal).await;
         match found {
             Ok(piece) => assert!(sees && text(&*piece).await == "mine", "{principal:?}"),
-            Err(error) => assert!(!sees && error == ArtifactError::Unknown(id), "{principal:?}: {error}"),
+            Err(error) => assert!(
+                !sees && error == ArtifactError::Unknown(id),
+                "{principal:?}: {error}"
+            ),
         }
     }
     // An operator's tool acts on the operator's own calls alone.
     let session = host.host.default_session(&Principal::operator("other"));
-    let request = toolpost_core::CallRequest { session, ..host.request("read", json!({ "id": id })) };
-    assert_eq!(host.host.call(request).await.result().outcome, Outcome::Failed);
+    let request = toolpost_core::CallRequest {
+        session,
+        ..host.request("read", json!({ "id": id }))
+    };
+    assert_eq!(
+        host.host.call(request).await.result().outcome,
+        Outcome::Failed
+    );
 }
 
 #[tokio::test]
 async fn pieces_of_a_failed_call_stay_and_unfinished_ones_do_not() {
     let host = host().await;
-    let result = host.call("keep", json!({ "pieces": { "log": ["so far"] }, "fail": "it broke" })).await;
-    assert_eq!((result.outcome, result.artifacts.len()), (Outcome::Failed, 1));
-    assert_eq!(host.call("read", json!({ "id": result.artifacts[0].id })).await.model_text(), "so far");
-    let dropped = host.call("keep", json!({ "pieces": { "log": ["so far"] }, "drop": true })).await;
+    let result = host
+        .call(
+            "keep",
+            json!({ "pieces": { "log": ["so far"] }, "fail": "it broke" }),
+        )
+        .await;
+    assert_eq!(
+        (result.outcome, result.artifacts.len()),
+        (Outcome::Failed, 1)
+    );
+    assert_eq!(
+        host.call("read", json!({ "id": result.artifacts[0].id }))
+            .await
+            .model_text(),
+        "so far"
+    );
+    let dropped = host
+        .call(
+            "keep",
+            json!({ "pieces": { "log": ["so far"] }, "drop": true }),
+        )
+        .await;
     assert!(dropped.artifacts.is_empty());
 }
 
@@ -154,10 +203,19 @@ async fn secrets_do_not_reach_the_store_also_when_they_come_in_two_writes() {
     let secrets = KnownSecrets::new([("token", "tp_0123456789abcdef")]);
     let host = TestHost::build(|builder| builder.tool(Keeper).tool(Reader).redactor(secrets)).await;
     let writes = json!(["a tp_0123456", "789abcdef b\n", "tp_0123456789abcdef"]);
-    let result = host.call("keep", json!({ "pieces": { "tp_0123456789abcdef": writes } })).await;
+    let result = host
+        .call(
+            "keep",
+            json!({ "pieces": { "tp_0123456789abcdef": writes } }),
+        )
+        .await;
     let piece = &result.artifacts[0];
     assert_eq!(piece.name, "[redacted:token]");
-    let kept = host.host.artifact(piece.id, &Principal::agent("test")).await.unwrap();
+    let kept = host
+        .host
+        .artifact(piece.id, &Principal::agent("test"))
+        .await
+        .unwrap();
     assert_eq!(text(&*kept).await, "a [redacted:token] b\n[redacted:token]");
 }
 
@@ -168,7 +226,10 @@ async fn a_hook_that_withholds_a_result_withholds_its_pieces() {
     let host = TestHost::build(|builder| builder.tool(Keeper).hook(probe)).await;
     let result = host.call("keep", json!({ "pieces": { "a": ["x"] } })).await;
     assert!(result.artifacts.is_empty());
-    let id = ArtifactId { invocation: result.invocation_id, place: 1 };
+    let id = ArtifactId {
+        invocation: result.invocation_id,
+        place: 1,
+    };
     let found = host.host.artifact(id, &Principal::operator("o")).await;
     assert_eq!(found.err(), Some(ArtifactError::Unknown(id)));
 }
@@ -182,7 +243,11 @@ impl Tool for Outer {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let mut sink = call.context.create_artifact("own", "text/plain").await.map_err(failed)?;
+        let mut sink = call
+            .context
+            .create_artifact("own", "text/plain")
+            .await
+            .map_err(failed)?;
         sink.write(b"own piece").await.map_err(failed)?;
         let own = sink.finish().await.map_err(failed)?;
         let nested = NestedCall::new("keep", json!({ "pieces": { "a": ["inner"] } }));
@@ -201,5 +266,9 @@ async fn a_running_call_reads_its_own_pieces_and_those_of_the_calls_it_made() {
     let host = TestHost::build(|builder| builder.tool(Keeper).tool(Outer)).await;
     let result = host.call("outer", json!({})).await;
     assert_eq!(result.model_text(), "own piece, inner");
-    assert_eq!(result.artifacts.len(), 1, "the inner call's are the inner call's");
+    assert_eq!(
+        result.artifacts.len(),
+        1,
+        "the inner call's are the inner call's"
+    );
 }

@@ -12,8 +12,8 @@ use std::{
 use serde_json::{Value, json};
 use toolpost_core::{RecordKind, Standing, StatusWord, ToolSettings};
 use toolpost_model::{
-    CallReport, Declaration, EffectClass, Effects, ErrorClass, EventBody, FnTool, Interrupt, InvocationId,
-    Outcome, Principal, Tool, ToolCall, ToolFailure, ToolOutput,
+    CallReport, Declaration, EffectClass, Effects, ErrorClass, EventBody, FnTool, Interrupt,
+    InvocationId, Outcome, Principal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_testkit::{EventRecorder, Gate, MockTool, TestHost};
 
@@ -27,21 +27,49 @@ async fn a_call_in_the_background_outlives_its_handle_and_is_asked_for_by_its_id
     let handle = host.host.start(request).await;
     assert!(matches!(handle.standing(), Standing::Backgrounded));
     handle.accepted().await;
-    let accepted = host.records().await.iter().any(|row| row.record.kind == RecordKind::Accepted);
+    let accepted = host
+        .records()
+        .await
+        .iter()
+        .any(|row| row.record.kind == RecordKind::Accepted);
     assert!(accepted, "what is acknowledged is on record");
     let id = handle.invocation_id();
     drop(handle);
     let (me, other) = (Principal::agent("test"), Principal::agent("other"));
     gate.entered(1).await;
-    let view = host.host.wait(id, &me, Duration::ZERO).await.unwrap().unwrap();
+    let view = host
+        .host
+        .wait(id, &me, Duration::ZERO)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(view.status, StatusWord::Running);
-    assert!(host.host.wait(id, &other, Duration::ZERO).await.unwrap().is_none(), "not another's");
+    assert!(
+        host.host
+            .wait(id, &other, Duration::ZERO)
+            .await
+            .unwrap()
+            .is_none(),
+        "not another's"
+    );
     gate.let_through(1);
-    let view = host.host.wait(id, &me, Duration::from_secs(60)).await.unwrap().unwrap();
+    let view = host
+        .host
+        .wait(id, &me, Duration::from_secs(60))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(view.status, StatusWord::Ended);
     let result: Value = serde_json::from_str(view.result.unwrap().get()).unwrap();
-    assert_eq!((&result["outcome"], &result["content"][0]["text"]), (&json!("succeeded"), &json!("done")));
-    let unknown = host.host.wait(InvocationId::new(), &me, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(
+        (&result["outcome"], &result["content"][0]["text"]),
+        (&json!("succeeded"), &json!("done"))
+    );
+    let unknown = host
+        .host
+        .wait(InvocationId::new(), &me, Duration::from_secs(60))
+        .await
+        .unwrap();
     assert!(unknown.is_none());
 }
 
@@ -57,16 +85,25 @@ impl Tool for Look {
     }
 
     fn effects(&self, _: &toolpost_model::CallInput) -> Option<Effects> {
-        Some(Effects { unscheduled: true, ..Effects::of(EffectClass::Read) })
+        Some(Effects {
+            unscheduled: true,
+            ..Effects::of(EffectClass::Read)
+        })
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let id = call.input.arguments().str("id").unwrap_or_default();
-        let id = if id == "self" { call.context.invocation_id() } else { id.parse()? };
+        let id = if id == "self" {
+            call.context.invocation_id()
+        } else {
+            id.parse()?
+        };
         let report: CallReport = if self.stop {
             call.context.cancel_call(id).await?
         } else {
-            call.context.look_at_call(id, Duration::from_millis(1)).await?
+            call.context
+                .look_at_call(id, Duration::from_millis(1))
+                .await?
         };
         let outcome = report.result.map(|result| result.outcome.as_str());
         Ok(json!({ "under_way": report.stage.is_some(), "outcome": outcome }).into())
@@ -77,8 +114,13 @@ impl Tool for Look {
 async fn a_tool_looks_at_its_callers_own_calls_even_beside_one_that_runs_alone() {
     let gate = Gate::new();
     let host = TestHost::build(|builder| {
-        let alone = MockTool::named("demo.alone").class(EffectClass::Unknown).gate(&gate);
-        builder.tool(alone).tool(Look { stop: false }).tool(Look { stop: true })
+        let alone = MockTool::named("demo.alone")
+            .class(EffectClass::Unknown)
+            .gate(&gate);
+        builder
+            .tool(alone)
+            .tool(Look { stop: false })
+            .tool(Look { stop: true })
     })
     .await;
     let mut request = host.request("alone", json!({}));
@@ -91,39 +133,71 @@ async fn a_tool_looks_at_its_callers_own_calls_even_beside_one_that_runs_alone()
         async move { host.call(tool, json!({ "id": id })).await }
     };
     let running = look("look", id.clone()).await;
-    assert_eq!(running.structured_content.unwrap(), json!({ "under_way": true, "outcome": null }));
+    assert_eq!(
+        running.structured_content.unwrap(),
+        json!({ "under_way": true, "outcome": null })
+    );
     // Neither another's calls nor the very call that asks.
     let mut foreign = host.request("look", json!({ "id": id }));
     foreign.session = host.host.default_session(&Principal::agent("other"));
     let foreign = host.host.call(foreign).await;
-    assert_eq!(foreign.result().error.as_ref().unwrap().code, "unknown_call");
+    assert_eq!(
+        foreign.result().error.as_ref().unwrap().code,
+        "unknown_call"
+    );
     let mut operator = host.request("look", json!({ "id": id }));
     operator.session = host.host.default_session(&Principal::operator("boss"));
-    assert!(host.host.call(operator).await.result().is_error, "not even where the caller is an operator");
-    assert_eq!(look("look", "self".to_owned()).await.error.unwrap().class, ErrorClass::InvalidArguments);
+    assert!(
+        host.host.call(operator).await.result().is_error,
+        "not even where the caller is an operator"
+    );
+    assert_eq!(
+        look("look", "self".to_owned()).await.error.unwrap().class,
+        ErrorClass::InvalidArguments
+    );
     let stopped = look("stop", id.clone()).await;
     assert_eq!(stopped.structured_content.unwrap()["under_way"], true);
     assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
     let ended = look("look", id).await;
-    assert_eq!(ended.structured_content.unwrap(), json!({ "under_way": false, "outcome": "canceled" }));
+    assert_eq!(
+        ended.structured_content.unwrap(),
+        json!({ "under_way": false, "outcome": "canceled" })
+    );
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
 /// Fails so often in the same way, then succeeds.
-fn flaky(fails: usize, class: ErrorClass, effects: EffectClass, tries: &Arc<AtomicUsize>) -> impl Tool {
+fn flaky(
+    fails: usize,
+    class: ErrorClass,
+    effects: EffectClass,
+    tries: &Arc<AtomicUsize>,
+) -> impl Tool {
     let tries = Arc::clone(tries);
-    FnTool::named("demo.flaky").unwrap().class(effects).run(move |_: Nothing, _| {
-        let before = tries.fetch_add(1, Ordering::SeqCst);
-        async move { if before < fails { Err(ToolFailure::of(class, "it is away")) } else { Ok("back") } }
-    })
+    FnTool::named("demo.flaky")
+        .unwrap()
+        .class(effects)
+        .run(move |_: Nothing, _| {
+            let before = tries.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if before < fails {
+                    Err(ToolFailure::of(class, "it is away"))
+                } else {
+                    Ok("back")
+                }
+            }
+        })
 }
 
 fn settings(change: impl FnOnce(&mut ToolSettings)) -> HashMap<String, ToolSettings> {
     let mut settings = ToolSettings::default();
     change(&mut settings);
-    HashMap::from([("flaky".to_owned(), settings.clone()), ("wait".to_owned(), settings)])
+    HashMap::from([
+        ("flaky".to_owned(), settings.clone()),
+        ("wait".to_owned(), settings),
+    ])
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,11 +205,25 @@ async fn what_may_pass_is_tried_again_where_that_does_no_harm_and_each_try_is_on
     let away = ErrorClass::DependencyUnavailable;
     for (fails, class, effects, retries, expected_tries, expected) in [
         (2, away, EffectClass::Read, 3, 3, Outcome::Succeeded),
-        (2, ErrorClass::RateLimited, EffectClass::Read, 3, 3, Outcome::Succeeded),
+        (
+            2,
+            ErrorClass::RateLimited,
+            EffectClass::Read,
+            3,
+            3,
+            Outcome::Succeeded,
+        ),
         (9, away, EffectClass::Read, 2, 3, Outcome::Failed),
         (2, away, EffectClass::Read, 0, 1, Outcome::Failed),
         (2, away, EffectClass::Write, 3, 1, Outcome::Failed),
-        (2, ErrorClass::ExecutionFailed, EffectClass::Read, 3, 1, Outcome::Failed),
+        (
+            2,
+            ErrorClass::ExecutionFailed,
+            EffectClass::Read,
+            3,
+            1,
+            Outcome::Failed,
+        ),
     ] {
         let tries = Arc::new(AtomicUsize::new(0));
         let flaky = flaky(fails, class, effects, &tries);
@@ -146,12 +234,25 @@ async fn what_may_pass_is_tried_again_where_that_does_no_harm_and_each_try_is_on
         request.listener = Some(Arc::new(events));
         let result = host.host.call(request).await.result().clone();
         let case = (fails, class, effects, retries);
-        assert_eq!((result.outcome, tries.load(Ordering::SeqCst)), (expected, expected_tries), "{case:?}");
-        let body: Value = serde_json::from_str(&host.records().await.pop().unwrap().record.body).unwrap();
+        assert_eq!(
+            (result.outcome, tries.load(Ordering::SeqCst)),
+            (expected, expected_tries),
+            "{case:?}"
+        );
+        let body: Value =
+            serde_json::from_str(&host.records().await.pop().unwrap().record.body).unwrap();
         let noted = body["attempts"].as_array().map_or(0, Vec::len);
         assert_eq!(noted, expected_tries - 1, "{case:?}: {body}");
         let said = |body: &EventBody| matches!(body, EventBody::Status { message } if message.contains("trying again"));
-        assert_eq!(recorder.all().await.iter().filter(|event| said(&event.body)).count(), noted);
+        assert_eq!(
+            recorder
+                .all()
+                .await
+                .iter()
+                .filter(|event| said(&event.body))
+                .count(),
+            noted
+        );
     }
 }
 
@@ -159,14 +260,27 @@ async fn what_may_pass_is_tried_again_where_that_does_no_harm_and_each_try_is_on
 async fn retries_end_with_the_deadline_and_with_a_cancellation() {
     let settings = || settings(|settings| settings.retries = Some(1_000));
     let tries = Arc::new(AtomicUsize::new(0));
-    let flaky = || flaky(usize::MAX, ErrorClass::RateLimited, EffectClass::Read, &tries);
+    let flaky = || {
+        flaky(
+            usize::MAX,
+            ErrorClass::RateLimited,
+            EffectClass::Read,
+            &tries,
+        )
+    };
     let host = TestHost::build(|builder| builder.tool(flaky()).settings(settings())).await;
-    assert_eq!(host.call("flaky", json!({})).await.error.unwrap().class, ErrorClass::RateLimited);
+    assert_eq!(
+        host.call("flaky", json!({})).await.error.unwrap().class,
+        ErrorClass::RateLimited
+    );
     assert!(tries.load(Ordering::SeqCst) <= 17, "nobody tries for ever");
     let before = tries.load(Ordering::SeqCst);
     let mut request = host.request("flaky", json!({}));
     request.timeout = Some(Duration::from_millis(40));
-    assert_eq!(host.host.call(request).await.result().outcome, Outcome::Failed);
+    assert_eq!(
+        host.host.call(request).await.result().outcome,
+        Outcome::Failed
+    );
     assert_eq!(
         tries.load(Ordering::SeqCst) - before,
         1,
@@ -176,7 +290,8 @@ async fn retries_end_with_the_deadline_and_with_a_cancellation() {
     while tries.load(Ordering::SeqCst) < before + 2 {
         tokio::task::yield_now().await;
     }
-    host.host.cancel(handle.invocation_id(), &Principal::agent("test"));
+    host.host
+        .cancel(handle.invocation_id(), &Principal::agent("test"));
     assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
 }
 
@@ -187,22 +302,33 @@ async fn the_operators_limits_for_a_tool_and_a_source_hold_over_all_sessions() {
         let wait = MockTool::named("demo.wait").gate(&gate);
         let limit = settings(|settings| settings.concurrency = (!by_source).then_some(2));
         let host = TestHost::build(|builder| {
-            let builder = builder.source(toolpost_model::ToolSet::new("here", [Arc::new(wait) as _]));
+            let builder =
+                builder.source(toolpost_model::ToolSet::new("here", [Arc::new(wait) as _]));
             let builder = builder.tool(MockTool::named("demo.free")).settings(limit);
-            if by_source { builder.source_limit("here", 2) } else { builder }
+            if by_source {
+                builder.source_limit("here", 2)
+            } else {
+                builder
+            }
         })
         .await;
         let mut handles = Vec::new();
         for caller in 0..4 {
             let mut request = host.request("wait", json!({}));
-            request.session = host.host.default_session(&Principal::agent(&format!("agent {caller}")));
+            request.session = host
+                .host
+                .default_session(&Principal::agent(&format!("agent {caller}")));
             handles.push(host.host.start(request).await);
         }
         gate.entered(2).await;
         while host.host.health().queued < 2 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(host.call("free", json!({})).await.outcome, Outcome::Succeeded, "others are not held up");
+        assert_eq!(
+            host.call("free", json!({})).await.outcome,
+            Outcome::Succeeded,
+            "others are not held up"
+        );
         assert_eq!(host.host.health().running, 2);
         gate.let_through(4);
         for handle in handles {
@@ -214,14 +340,19 @@ async fn the_operators_limits_for_a_tool_and_a_source_hold_over_all_sessions() {
 #[tokio::test]
 async fn the_operator_says_what_is_alone_and_what_is_interrupted() {
     let gate = Gate::new();
-    let wait = MockTool::named("demo.wait").class(EffectClass::Read).gate(&gate);
+    let wait = MockTool::named("demo.wait")
+        .class(EffectClass::Read)
+        .gate(&gate);
     let alone = settings(|settings| {
         settings.exclusive = Some(true);
         settings.interrupt = Some(Interrupt::Cancel);
     });
     let host = TestHost::build(|builder| builder.tool(wait).settings(alone)).await;
     let entry = host.host.catalog().get("wait").cloned().unwrap();
-    assert_eq!(entry.declaration().interface.execution.interrupt, Interrupt::Cancel);
+    assert_eq!(
+        entry.declaration().interface.execution.interrupt,
+        Interrupt::Cancel
+    );
     let first = host.host.start(host.request("wait", json!({}))).await;
     gate.entered(1).await;
     let second = host.host.start(host.request("wait", json!({}))).await;
@@ -234,7 +365,9 @@ async fn the_operator_says_what_is_alone_and_what_is_interrupted() {
     }
     // And what need not be alone although its tool does not say so.
     let gate = Gate::new();
-    let unknown = MockTool::named("demo.wait").class(EffectClass::Unknown).gate(&gate);
+    let unknown = MockTool::named("demo.wait")
+        .class(EffectClass::Unknown)
+        .gate(&gate);
     let beside = settings(|settings| settings.exclusive = Some(false));
     let host = TestHost::build(|builder| builder.tool(unknown).settings(beside)).await;
     let handles = [

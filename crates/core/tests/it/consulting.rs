@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use toolpost_core::{CallRequest, KnownSecrets};
 use toolpost_model::{
-    BoxFuture, Caller, ClassFact, ConsultError, ConsultKind, ConsultKinds, Declaration, EffectClass,
-    InvocationId, NestedCall, Outcome, Question, Reply, Tool, ToolCall, ToolFailure, ToolOutput,
+    BoxFuture, Caller, ClassFact, ConsultError, ConsultKind, ConsultKinds, Declaration,
+    EffectClass, InvocationId, NestedCall, Outcome, Question, Reply, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 use toolpost_testkit::{Gate, MockTool, TestHost};
 
@@ -22,12 +23,18 @@ struct Greeter {
 
 impl Greeter {
     fn patient() -> Self {
-        Self { timeout: None, class: ClassFact::Always(EffectClass::Read) }
+        Self {
+            timeout: None,
+            class: ClassFact::Always(EffectClass::Read),
+        }
     }
 
     /// Nobody knows what it does, so it runs alone in its session.
     fn unknown() -> Self {
-        Self { timeout: None, class: ClassFact::default() }
+        Self {
+            timeout: None,
+            class: ClassFact::default(),
+        }
     }
 }
 
@@ -35,13 +42,19 @@ impl Tool for Greeter {
     fn declaration(&self) -> Declaration {
         let mut declaration = Declaration::new("demo.greet".parse().unwrap(), "Greets");
         declaration.interface.safety.class = self.class;
-        declaration.interface.execution.timeout_ms =
-            self.timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap());
+        declaration.interface.execution.timeout_ms = self
+            .timeout
+            .map(|limit| u64::try_from(limit.as_millis()).unwrap());
         declaration
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let message = call.input.arguments().str("message").unwrap_or("who are you?").to_owned();
+        let message = call
+            .input
+            .arguments()
+            .str("message")
+            .unwrap_or("who are you?")
+            .to_owned();
         let question = Question {
             key: "name".to_owned(),
             kind: ConsultKind::Elicitation,
@@ -51,7 +64,11 @@ impl Tool for Greeter {
             Ok(replies) => replies,
             Err(error) => return Err(ToolFailure::new(error.to_string())),
         };
-        Ok(format!("hello {}", replies[0].value["content"]["name"].as_str().unwrap()).into())
+        Ok(format!(
+            "hello {}",
+            replies[0].value["content"]["name"].as_str().unwrap()
+        )
+        .into())
     }
 }
 
@@ -90,7 +107,13 @@ impl Ada {
     }
 
     fn forms(permits: usize) -> Arc<Self> {
-        Self::answering(ConsultKinds { elicitation: true, ..ConsultKinds::default() }, permits)
+        Self::answering(
+            ConsultKinds {
+                elicitation: true,
+                ..ConsultKinds::default()
+            },
+            permits,
+        )
     }
 }
 
@@ -105,7 +128,10 @@ impl Caller for Ada {
         questions: Vec<Question>,
     ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
         Box::pin(async move {
-            self.asked.lock().unwrap().extend(questions.iter().map(|question| question.params.clone()));
+            self.asked
+                .lock()
+                .unwrap()
+                .extend(questions.iter().map(|question| question.params.clone()));
             self.reached.notify_one();
             self.gate.acquire().await.unwrap().forget();
             let reply = |question: Question| Reply {
@@ -127,20 +153,38 @@ fn asking(host: &TestHost, tool: &str, arguments: Value, caller: Option<Arc<Ada>
 async fn a_caller_that_can_be_asked_is_asked_and_its_answer_reaches_the_tool() {
     let host = TestHost::with(Greeter::patient()).await;
     let ada = Ada::forms(1);
-    let answer = host.host.call(asking(&host, "greet", json!({}), Some(Arc::clone(&ada)))).await;
+    let answer = host
+        .host
+        .call(asking(&host, "greet", json!({}), Some(Arc::clone(&ada))))
+        .await;
     assert_eq!(answer.result().model_text(), "hello Ada");
-    assert_eq!(*ada.asked.lock().unwrap(), [json!({ "message": "who are you?" })]);
+    assert_eq!(
+        *ada.asked.lock().unwrap(),
+        [json!({ "message": "who are you?" })]
+    );
 }
 
 #[tokio::test]
 async fn who_cannot_be_asked_is_not_asked() {
     let host = TestHost::with(Greeter::patient()).await;
-    let roots_only = Ada::answering(ConsultKinds { roots: true, ..ConsultKinds::default() }, 1);
+    let roots_only = Ada::answering(
+        ConsultKinds {
+            roots: true,
+            ..ConsultKinds::default()
+        },
+        1,
+    );
     for (caller, said) in [
         (None, "the caller cannot be asked anything"),
-        (Some(Arc::clone(&roots_only)), "the caller does not answer questions of the kind elicitation"),
+        (
+            Some(Arc::clone(&roots_only)),
+            "the caller does not answer questions of the kind elicitation",
+        ),
     ] {
-        let answer = host.host.call(asking(&host, "greet", json!({}), caller)).await;
+        let answer = host
+            .host
+            .call(asking(&host, "greet", json!({}), caller))
+            .await;
         assert_eq!(answer.result().error.as_ref().unwrap().message, said);
     }
     assert!(roots_only.asked.lock().unwrap().is_empty());
@@ -148,10 +192,15 @@ async fn who_cannot_be_asked_is_not_asked() {
 
 #[tokio::test]
 async fn the_deadline_stands_still_while_the_caller_thinks() {
-    let host =
-        TestHost::with(Greeter { timeout: Some(Duration::from_millis(400)), ..Greeter::patient() }).await;
+    let host = TestHost::with(Greeter {
+        timeout: Some(Duration::from_millis(400)),
+        ..Greeter::patient()
+    })
+    .await;
     let ada = Ada::forms(0);
-    let call = host.host.call(asking(&host, "greet", json!({}), Some(Arc::clone(&ada))));
+    let call = host
+        .host
+        .call(asking(&host, "greet", json!({}), Some(Arc::clone(&ada))));
     let later = async {
         ada.reached.notified().await;
         // Longer than the call has: this is about time, so time must pass.
@@ -159,16 +208,27 @@ async fn the_deadline_stands_still_while_the_caller_thinks() {
         ada.gate.add_permits(1);
     };
     let (answer, ()) = tokio::join!(call, later);
-    assert_eq!(answer.result().outcome, Outcome::Succeeded, "{:?}", answer.result());
+    assert_eq!(
+        answer.result().outcome,
+        Outcome::Succeeded,
+        "{:?}",
+        answer.result()
+    );
 }
 
 #[tokio::test]
 async fn a_call_that_is_canceled_waits_for_no_answer() {
     let host = TestHost::with(Greeter::patient()).await;
     let ada = Ada::forms(0);
-    let handle = host.host.start(asking(&host, "greet", json!({}), Some(Arc::clone(&ada)))).await;
+    let handle = host
+        .host
+        .start(asking(&host, "greet", json!({}), Some(Arc::clone(&ada))))
+        .await;
     ada.reached.notified().await;
-    assert!(host.host.cancel(handle.invocation_id(), host.session.principal()));
+    assert!(
+        host.host
+            .cancel(handle.invocation_id(), host.session.principal())
+    );
     let answer = handle.answer().await;
     assert_eq!(answer.result().outcome, Outcome::Canceled);
 }
@@ -177,7 +237,10 @@ async fn a_call_that_is_canceled_waits_for_no_answer() {
 async fn a_nested_call_asks_the_caller_of_its_parent() {
     let host = TestHost::build(|builder| builder.tool(Greeter::patient()).tool(Passes)).await;
     let ada = Ada::forms(1);
-    let answer = host.host.call(asking(&host, "pass", json!({}), Some(ada))).await;
+    let answer = host
+        .host
+        .call(asking(&host, "pass", json!({}), Some(ada)))
+        .await;
     assert_eq!(answer.result().model_text(), "hello Ada");
 }
 
@@ -186,24 +249,45 @@ async fn secrets_of_the_host_are_not_asked_away() {
     let host = TestHost::build(|builder| {
         builder
             .tool(Greeter::patient())
-            .redactor(KnownSecrets::new([("host_token", "open-sesame-4711-open-sesame")]))
+            .redactor(KnownSecrets::new([(
+                "host_token",
+                "open-sesame-4711-open-sesame",
+            )]))
     })
     .await;
     let ada = Ada::forms(1);
     let arguments = json!({ "message": "is it open-sesame-4711-open-sesame?" });
-    host.host.call(asking(&host, "greet", arguments, Some(Arc::clone(&ada)))).await;
-    let asked = ada.asked.lock().unwrap()[0]["message"].as_str().unwrap().to_owned();
-    assert!(asked.contains("[redacted:host_token]") && !asked.contains("4711"), "{asked}");
+    host.host
+        .call(asking(&host, "greet", arguments, Some(Arc::clone(&ada))))
+        .await;
+    let asked = ada.asked.lock().unwrap()[0]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        asked.contains("[redacted:host_token]") && !asked.contains("4711"),
+        "{asked}"
+    );
 }
 
 #[tokio::test]
 async fn a_call_that_waits_for_an_answer_keeps_nobody_waiting() {
     let host = TestHost::with(Greeter::unknown()).await;
     let (slow, quick) = (Ada::forms(0), Ada::forms(1));
-    let first = host.host.start(asking(&host, "greet", json!({}), Some(Arc::clone(&slow)))).await;
+    let first = host
+        .host
+        .start(asking(&host, "greet", json!({}), Some(Arc::clone(&slow))))
+        .await;
     slow.reached.notified().await;
-    let second = host.host.call(asking(&host, "greet", json!({}), Some(quick))).await;
-    assert_eq!(second.result().model_text(), "hello Ada", "it runs although the first has not ended");
+    let second = host
+        .host
+        .call(asking(&host, "greet", json!({}), Some(quick)))
+        .await;
+    assert_eq!(
+        second.result().model_text(),
+        "hello Ada",
+        "it runs although the first has not ended"
+    );
     slow.gate.add_permits(1);
     assert_eq!(first.answer().await.result().model_text(), "hello Ada");
     let health = host.host.health();
@@ -214,13 +298,18 @@ async fn a_call_that_waits_for_an_answer_keeps_nobody_waiting() {
 async fn one_that_was_answered_waits_for_its_turn_again() {
     let gate = Gate::new();
     let host = TestHost::build(|builder| {
-        builder
-            .tool(Greeter::unknown())
-            .tool(MockTool::named("demo.hold").class(EffectClass::Unknown).gate(&gate))
+        builder.tool(Greeter::unknown()).tool(
+            MockTool::named("demo.hold")
+                .class(EffectClass::Unknown)
+                .gate(&gate),
+        )
     })
     .await;
     let ada = Ada::forms(0);
-    let first = host.host.start(asking(&host, "greet", json!({}), Some(Arc::clone(&ada)))).await;
+    let first = host
+        .host
+        .start(asking(&host, "greet", json!({}), Some(Arc::clone(&ada))))
+        .await;
     ada.reached.notified().await;
     let second = host.host.start(host.request("hold", json!({}))).await;
     gate.entered(1).await;

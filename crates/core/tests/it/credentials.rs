@@ -23,14 +23,24 @@ fn deploy() -> MockTool {
             "required": ["key"]
         }))
         .declare(|declaration| {
-            declaration.interface.permission.arguments.push(ArgumentMeaning::of("path", ArgumentKind::Url));
+            declaration
+                .interface
+                .permission
+                .arguments
+                .push(ArgumentMeaning::of("path", ArgumentKind::Url));
         })
 }
 
 fn granted(builder: HostBuilder, tools: &[&str]) -> HostBuilder {
     let tools = tools.iter().map(|tool| tool.parse().unwrap()).collect();
-    let grant = CredentialGrant { name: "prod".to_owned(), value: Secret::new(VALUE), tools };
-    builder.credentials(vec![grant]).redactor(KnownSecrets::new([("credential_prod", VALUE)]))
+    let grant = CredentialGrant {
+        name: "prod".to_owned(),
+        value: Secret::new(VALUE),
+        tools,
+    };
+    builder
+        .credentials(vec![grant])
+        .redactor(KnownSecrets::new([("credential_prod", VALUE)]))
 }
 
 fn with_reference() -> Value {
@@ -45,8 +55,14 @@ async fn the_tool_gets_the_value_and_everybody_else_the_reference() {
     let mut request = host.request("deploy", with_reference());
     request.listener = Some(std::sync::Arc::new(events));
     let answer = host.host.call(request).await;
-    assert_eq!(tool.inputs(), [json!({ "key": VALUE, "more": [{ "deep": VALUE }] })]);
-    assert_eq!(answer.result().model_text(), "deployed with [redacted:credential_prod]");
+    assert_eq!(
+        tool.inputs(),
+        [json!({ "key": VALUE, "more": [{ "deep": VALUE }] })]
+    );
+    assert_eq!(
+        answer.result().model_text(),
+        "deployed with [redacted:credential_prod]"
+    );
     assert_eq!(answer.result().redactions.0["credential_prod"], 1);
     let mut everything = answer.json().to_owned();
     for row in host.records().await {
@@ -56,7 +72,10 @@ async fn the_tool_gets_the_value_and_everybody_else_the_reference() {
         everything.push_str(&serde_json::to_string(&event).unwrap());
     }
     assert!(!everything.contains(VALUE), "{everything}");
-    assert!(everything.contains(r#""key":{"$cred":"prod"}"#), "{everything}");
+    assert!(
+        everything.contains(r#""key":{"$cred":"prod"}"#),
+        "{everything}"
+    );
 }
 
 #[tokio::test]
@@ -64,11 +83,21 @@ async fn rules_see_the_reference() {
     let tool = deploy();
     let rules = ["allow deploy", "deny deploy[/key/$cred = \"prod\"]"];
     let host = TestHost::build(|b| {
-        granted(b, &["deploy"]).policy(TestHost::policy(Mode::Default, &rules)).tool(tool.clone())
+        granted(b, &["deploy"])
+            .policy(TestHost::policy(Mode::Default, &rules))
+            .tool(tool.clone())
     })
     .await;
-    assert_eq!(host.call("deploy", with_reference()).await.outcome, Outcome::Denied);
-    assert_eq!(host.call("deploy", json!({ "key": "my own key" })).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        host.call("deploy", with_reference()).await.outcome,
+        Outcome::Denied
+    );
+    assert_eq!(
+        host.call("deploy", json!({ "key": "my own key" }))
+            .await
+            .outcome,
+        Outcome::Succeeded
+    );
     assert_eq!(tool.call_count(), 1);
 }
 
@@ -84,14 +113,41 @@ async fn a_credential_is_only_for_the_tools_that_are_listed() {
         assert_eq!(tool.call_count(), 0);
     }
     let denied = ErrorClass::PermissionDenied;
-    check(&[], with_reference(), denied, "credential_not_granted", "network.credentials.prod.tools").await;
-    check(&["other.*"], with_reference(), denied, "credential_not_granted", "network.credentials.prod.tools")
-        .await;
+    check(
+        &[],
+        with_reference(),
+        denied,
+        "credential_not_granted",
+        "network.credentials.prod.tools",
+    )
+    .await;
+    check(
+        &["other.*"],
+        with_reference(),
+        denied,
+        "credential_not_granted",
+        "network.credentials.prod.tools",
+    )
+    .await;
     let unknown = json!({ "key": { "$cred": "staging" } });
     let setup = ErrorClass::SetupRequired;
-    check(&["*"], unknown, setup, "credential_missing", "network.credentials.staging").await;
+    check(
+        &["*"],
+        unknown,
+        setup,
+        "credential_missing",
+        "network.credentials.staging",
+    )
+    .await;
     let as_path = json!({ "key": "mine", "path": { "$cred": "prod" } });
-    check(&["*"], as_path, ErrorClass::InvalidArguments, "credential_out_of_place", "").await;
+    check(
+        &["*"],
+        as_path,
+        ErrorClass::InvalidArguments,
+        "credential_out_of_place",
+        "",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -102,16 +158,30 @@ async fn what_only_resembles_a_reference_is_an_argument() {
     assert!(!host.call("deploy", arguments.clone()).await.is_error);
     assert_eq!(tool.inputs(), [arguments]);
     let wrong = json!({ "key": { "name": "prod" } });
-    assert_eq!(host.call("deploy", wrong).await.error_class(), Some(ErrorClass::InvalidArguments));
+    assert_eq!(
+        host.call("deploy", wrong).await.error_class(),
+        Some(ErrorClass::InvalidArguments)
+    );
 }
 
 #[tokio::test]
 async fn a_tool_with_its_own_way_to_credentials_takes_no_references() {
     let tool = deploy().declare(|declaration| {
-        declaration.interface.permission.access.push(AccessKind::Credential);
+        declaration
+            .interface
+            .permission
+            .access
+            .push(AccessKind::Credential);
     });
     let host = TestHost::build(|b| granted(b, &["*"]).tool(tool.clone())).await;
-    let error = host.call("deploy", with_reference()).await.error.expect("a refusal");
-    assert_eq!((error.class, error.code.as_ref()), (ErrorClass::InvalidArguments, "credential_by_name"));
+    let error = host
+        .call("deploy", with_reference())
+        .await
+        .error
+        .expect("a refusal");
+    assert_eq!(
+        (error.class, error.code.as_ref()),
+        (ErrorClass::InvalidArguments, "credential_by_name")
+    );
     assert_eq!(tool.call_count(), 0);
 }

@@ -10,7 +10,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolpost_core::{AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, HostBuilder};
+use toolpost_core::{
+    AuthorityAnswer, AuthorityFault, AuthorityQuestion, DecisionAuthority, HostBuilder,
+};
 use toolpost_model::{AuthorityKind, AuthorityName, Behavior, BoxFuture, EffectClass, Mode};
 use toolpost_testkit::{MockTool, TestHost};
 
@@ -41,7 +43,9 @@ impl Questions {
 }
 
 impl Bureau {
-    fn answering(answering: impl Fn(&Value) -> BoxFuture<'static, Answer> + Send + Sync + 'static) -> Self {
+    fn answering(
+        answering: impl Fn(&Value) -> BoxFuture<'static, Answer> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             name: "bureau".parse().unwrap(),
             kind: AuthorityKind::Embedded,
@@ -60,13 +64,19 @@ impl Bureau {
     /// Votes by what it sees.
     fn deciding(decide: impl Fn(&Value) -> Behavior + Send + Sync + 'static) -> Self {
         Self::answering(move |question| {
-            let answer = AuthorityAnswer { behavior: decide(question), reason: Some("so it is".to_owned()) };
+            let answer = AuthorityAnswer {
+                behavior: decide(question),
+                reason: Some("so it is".to_owned()),
+            };
             Box::pin(std::future::ready(Ok(answer)))
         })
     }
 
     fn named(self, name: &str) -> Self {
-        Self { name: name.parse().unwrap(), ..self }
+        Self {
+            name: name.parse().unwrap(),
+            ..self
+        }
     }
 }
 
@@ -100,12 +110,19 @@ fn act() -> MockTool {
         "type": "object",
         "properties": { "n": { "type": "integer" }, "pin": { "type": "string", "x-sensitive": true } },
     });
-    MockTool::named("demo.act").class(EffectClass::Write).schema(schema).output("done")
+    MockTool::named("demo.act")
+        .class(EffectClass::Write)
+        .schema(schema)
+        .output("done")
 }
 
 fn governed(builder: HostBuilder, mode: Mode, rules: &[&str], bureaus: Vec<Bureau>) -> HostBuilder {
-    let authorities = bureaus.into_iter().map(|bureau| Arc::new(bureau) as Arc<dyn DecisionAuthority>);
-    builder.policy(TestHost::policy(mode, rules)).authorities(authorities)
+    let authorities = bureaus
+        .into_iter()
+        .map(|bureau| Arc::new(bureau) as Arc<dyn DecisionAuthority>);
+    builder
+        .policy(TestHost::policy(mode, rules))
+        .authorities(authorities)
 }
 
 async fn host(tool: &MockTool, mode: Mode, rules: &[&str], bureaus: Vec<Bureau>) -> TestHost {
@@ -114,6 +131,7 @@ async fn host(tool: &MockTool, mode: Mode, rules: &[&str], bureaus: Vec<Bureau>)
 
 /// The decision of the last record.
 async fn decision(host: &TestHost) -> Value {
-    let body: Value = serde_json::from_str(&host.records().await.last().unwrap().record.body).unwrap();
+    let body: Value =
+        serde_json::from_str(&host.records().await.last().unwrap().record.body).unwrap();
     body["decision"].clone()
 }

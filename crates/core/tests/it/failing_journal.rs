@@ -7,11 +7,12 @@ use std::sync::{
 
 use serde_json::json;
 use toolpost_core::{
-    CallRequest, Cut, Host, Journal, JournalError, JournalHead, MemoryJournal, Pruned, Query, Record,
-    RecordKind, StoredRecord, Strength,
+    CallRequest, Cut, Host, Journal, JournalError, JournalHead, MemoryJournal, Pruned, Query,
+    Record, RecordKind, StoredRecord, Strength,
 };
 use toolpost_model::{
-    BoxFuture, EffectClass, ErrorClass, InvocationId, ModelInput, Outcome, Principal, RequestId, SessionId,
+    BoxFuture, EffectClass, ErrorClass, InvocationId, ModelInput, Outcome, Principal, RequestId,
+    SessionId,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
@@ -24,14 +25,23 @@ struct Filling {
 }
 
 impl Journal for Filling {
-    fn append(&self, record: Record, strength: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
+    fn append(
+        &self,
+        record: Record,
+        strength: Strength,
+    ) -> BoxFuture<'_, Result<u64, JournalError>> {
         let hit = self.only.is_none_or(|kind| kind == record.kind);
         if hit && self.full.load(Ordering::SeqCst) {
-            return Box::pin(std::future::ready(Err(JournalError::Full("no space left".into()))));
+            return Box::pin(std::future::ready(Err(JournalError::Full(
+                "no space left".into(),
+            ))));
         }
         self.inner.append(record, strength)
     }
-    fn records_of(&self, id: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+    fn records_of(
+        &self,
+        id: InvocationId,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         self.inner.records_of(id)
     }
     fn find_request<'a>(
@@ -50,7 +60,11 @@ impl Journal for Filling {
     fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>> {
         self.inner.last_start()
     }
-    fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+    fn read(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         self.inner.read(after, limit)
     }
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
@@ -66,7 +80,13 @@ impl Journal for Filling {
 
 async fn host(journal: &Arc<Filling>, tool: &MockTool) -> Host {
     let policy = TestHost::policy(toolpost_model::Mode::Bypass, &[]);
-    Host::builder().journal(journal.clone()).tool(tool.clone()).policy(policy).build().await.unwrap()
+    Host::builder()
+        .journal(journal.clone())
+        .tool(tool.clone())
+        .policy(policy)
+        .build()
+        .await
+        .unwrap()
 }
 
 async fn call(host: &Host) -> toolpost_model::ToolResult {
@@ -77,14 +97,19 @@ async fn call(host: &Host) -> toolpost_model::ToolResult {
 
 #[tokio::test]
 async fn a_full_journal_refuses_writes_before_they_run_and_takes_them_again_when_there_is_room() {
-    let (journal, tool) =
-        (Arc::new(Filling::default()), MockTool::named("demo.act").class(EffectClass::Write));
+    let (journal, tool) = (
+        Arc::new(Filling::default()),
+        MockTool::named("demo.act").class(EffectClass::Write),
+    );
     let host = host(&journal, &tool).await;
     journal.full.store(true, Ordering::SeqCst);
     for _ in 0..2 {
         let result = call(&host).await;
         let error = result.error.unwrap();
-        assert_eq!((result.outcome, error.class), (Outcome::Rejected, ErrorClass::JournalUnavailable));
+        assert_eq!(
+            (result.outcome, error.class),
+            (Outcome::Rejected, ErrorClass::JournalUnavailable)
+        );
         assert!(error.message.contains("no space left"));
     }
     assert_eq!(tool.call_count(), 0);
@@ -96,21 +121,36 @@ async fn a_full_journal_refuses_writes_before_they_run_and_takes_them_again_when
 
 #[tokio::test]
 async fn a_read_whose_end_cannot_be_written_gives_no_content_and_the_next_one_does_not_run() {
-    let (journal, tool) = (Arc::new(Filling::default()), MockTool::named("demo.act").output("precious"));
+    let (journal, tool) = (
+        Arc::new(Filling::default()),
+        MockTool::named("demo.act").output("precious"),
+    );
     let host = host(&journal, &tool).await;
     assert_eq!(call(&host).await.outcome, Outcome::Succeeded);
     journal.full.store(true, Ordering::SeqCst);
     let result = call(&host).await;
     assert_eq!(result.error.as_ref().unwrap().code, "end_not_recorded");
     assert!(result.content.is_empty());
-    assert_eq!(call(&host).await.error_class(), Some(ErrorClass::JournalUnavailable));
-    assert_eq!(tool.call_count(), 2, "once the journal is known to fail, nothing runs");
+    assert_eq!(
+        call(&host).await.error_class(),
+        Some(ErrorClass::JournalUnavailable)
+    );
+    assert_eq!(
+        tool.call_count(),
+        2,
+        "once the journal is known to fail, nothing runs"
+    );
 }
 
 #[tokio::test]
 async fn a_write_whose_end_cannot_be_written_is_answered_as_unknown() {
-    let journal = Arc::new(Filling { only: Some(RecordKind::Ended), ..Filling::default() });
-    let tool = MockTool::named("demo.act").class(EffectClass::Write).output("precious");
+    let journal = Arc::new(Filling {
+        only: Some(RecordKind::Ended),
+        ..Filling::default()
+    });
+    let tool = MockTool::named("demo.act")
+        .class(EffectClass::Write)
+        .output("precious");
     let host = host(&journal, &tool).await;
     journal.full.store(true, Ordering::SeqCst);
     let result = call(&host).await;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_core::{
-    Acknowledged, FacetReader, Journal, KnownSecrets, MemoryJournal, Query, Record, RecordKind, Retention,
-    Strength, ToolPattern,
+    Acknowledged, FacetReader, Journal, KnownSecrets, MemoryJournal, Query, Record, RecordKind,
+    Retention, Strength, ToolPattern,
 };
 use toolpost_model::{EffectClass, InvocationId, Mode, Outcome};
 use toolpost_testkit::{MockTool, TestHost};
@@ -13,7 +13,13 @@ use toolpost_testkit::{MockTool, TestHost};
 const SECRET: &str = "tp_sentinel_host_0123456789";
 
 async fn kinds(host: &TestHost, query: Query) -> Vec<RecordKind> {
-    host.journal.find(query).await.unwrap().iter().map(|row| row.record.kind).collect()
+    host.journal
+        .find(query)
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.record.kind)
+        .collect()
 }
 
 #[tokio::test]
@@ -32,25 +38,70 @@ async fn calls_are_found_by_tool_caller_outcome_and_correlation() {
     host.call("act", json!({})).await;
     host.call("nowhere", json!({})).await;
     let all = Query::newest(9);
-    let tool = |text: &str| Query { tool: Some(ToolPattern::new(text)), ..all.clone() };
-    assert_eq!(kinds(&host, all.clone()).await, [RecordKind::Ended; 3], "each call once, by its end");
+    let tool = |text: &str| Query {
+        tool: Some(ToolPattern::new(text)),
+        ..all.clone()
+    };
+    assert_eq!(
+        kinds(&host, all.clone()).await,
+        [RecordKind::Ended; 3],
+        "each call once, by its end"
+    );
     assert_eq!(kinds(&host, tool("demo.look")).await.len(), 1);
     assert_eq!(kinds(&host, tool("act")).await.len(), 1);
     assert_eq!(kinds(&host, tool("nowhere")).await.len(), 1);
-    assert_eq!(kinds(&host, Query { principal: Some("test".into()), ..all.clone() }).await.len(), 3);
-    assert_eq!(kinds(&host, Query { outcome: Some(Outcome::Denied), ..tool("demo.*") }).await.len(), 1);
-    let marked = Query { correlation: Some("trace-1".into()), ..all.clone() };
+    assert_eq!(
+        kinds(
+            &host,
+            Query {
+                principal: Some("test".into()),
+                ..all.clone()
+            }
+        )
+        .await
+        .len(),
+        3
+    );
+    assert_eq!(
+        kinds(
+            &host,
+            Query {
+                outcome: Some(Outcome::Denied),
+                ..tool("demo.*")
+            }
+        )
+        .await
+        .len(),
+        1
+    );
+    let marked = Query {
+        correlation: Some("trace-1".into()),
+        ..all.clone()
+    };
     assert_eq!(kinds(&host, marked).await.len(), 1);
-    let session = Query { session: Some(host.session.id().clone()), ..all };
+    let session = Query {
+        session: Some(host.session.id().clone()),
+        ..all
+    };
     assert_eq!(kinds(&host, session).await.len(), 3);
     // The bodies say the same, record by record: that is what a check of the record compares.
     let (mut reader, mut told) = (FacetReader::default(), Vec::new());
     for row in host.records().await {
         told.extend(reader.read(&row.record).and_then(|told| told.into_facets()));
     }
-    let told: Vec<(&str, Option<Outcome>)> = told.iter().map(|is| (is.tool.as_str(), is.outcome)).collect();
+    let told: Vec<(&str, Option<Outcome>)> = told
+        .iter()
+        .map(|is| (is.tool.as_str(), is.outcome))
+        .collect();
     let (done, denied) = (Some(Outcome::Succeeded), Some(Outcome::Denied));
-    assert_eq!(told[..3], [("demo.look", None), ("demo.look", done), ("demo.act", denied)]);
+    assert_eq!(
+        told[..3],
+        [
+            ("demo.look", None),
+            ("demo.look", done),
+            ("demo.act", denied)
+        ]
+    );
     assert_eq!(told[3].0, "nowhere");
 }
 
@@ -63,10 +114,19 @@ async fn what_calls_are_looked_for_by_is_redacted() {
     request.correlation_id = Some(format!("mark-{SECRET}"));
     host.host.call(request).await;
     let find = |query: Query| host.journal.find(query);
-    let by = |text: &str| Query { correlation: Some(text.into()), ..Query::newest(9) };
+    let by = |text: &str| Query {
+        correlation: Some(text.into()),
+        ..Query::newest(9)
+    };
     assert_eq!(find(by(&format!("mark-{SECRET}"))).await.unwrap().len(), 0);
-    assert_eq!(find(by("mark-[redacted:host_token]")).await.unwrap().len(), 1);
-    let tool = Query { tool: Some(ToolPattern::new("[redacted:host_token]")), ..Query::newest(9) };
+    assert_eq!(
+        find(by("mark-[redacted:host_token]")).await.unwrap().len(),
+        1
+    );
+    let tool = Query {
+        tool: Some(ToolPattern::new("[redacted:host_token]")),
+        ..Query::newest(9)
+    };
     assert_eq!(find(tool).await.unwrap().len(), 1);
 }
 
@@ -83,9 +143,15 @@ async fn old_records_go_when_a_host_starts_with_a_retention() {
         facets: None,
     };
     for _ in 0..3 {
-        journal.append(old.clone(), Strength::Committed).await.unwrap();
+        journal
+            .append(old.clone(), Strength::Committed)
+            .await
+            .unwrap();
     }
-    let month = Retention { age: Some(Duration::from_secs(30 * 86_400)), size: None };
+    let month = Retention {
+        age: Some(Duration::from_secs(30 * 86_400)),
+        size: None,
+    };
     let host = TestHost::on(Arc::clone(&journal), |builder| builder.retention(month)).await;
     // The work is done beside the host; it needs no time that passes, only turns.
     for _ in 0..10_000 {
@@ -94,7 +160,19 @@ async fn old_records_go_when_a_host_starts_with_a_retention() {
         }
         tokio::task::yield_now().await;
     }
-    let kinds: Vec<RecordKind> = host.records().await.iter().map(|row| row.record.kind).collect();
-    assert_eq!(kinds, [RecordKind::HostStarted, RecordKind::Catalog, RecordKind::Pruned]);
+    let kinds: Vec<RecordKind> = host
+        .records()
+        .await
+        .iter()
+        .map(|row| row.record.kind)
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            RecordKind::HostStarted,
+            RecordKind::Catalog,
+            RecordKind::Pruned
+        ]
+    );
     host.host.shutdown(Duration::from_secs(5)).await;
 }

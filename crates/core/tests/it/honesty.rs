@@ -7,7 +7,9 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_core::{Hook, HookCall, HookError, HookOutput, Limits};
-use toolpost_model::{BoxFuture, EffectClass, HookStanding, Mode, ToolFailure, ToolOutput, ToolResult};
+use toolpost_model::{
+    BoxFuture, EffectClass, HookStanding, Mode, ToolFailure, ToolOutput, ToolResult,
+};
 use toolpost_testkit::{Gate, MockTool, TestHost};
 
 /// Keeps what it was shown.
@@ -16,7 +18,10 @@ struct Onlooker(Arc<Mutex<Vec<Value>>>);
 
 impl Onlooker {
     fn saw(&self, result: &ToolResult) -> BoxFuture<'static, Result<HookOutput, HookError>> {
-        self.0.lock().unwrap().push(serde_json::to_value(result).unwrap());
+        self.0
+            .lock()
+            .unwrap()
+            .push(serde_json::to_value(result).unwrap());
         Box::pin(std::future::ready(Ok(HookOutput::proceed())))
     }
 }
@@ -48,7 +53,10 @@ impl Hook for Onlooker {
 }
 
 fn tools(gate: &Gate) -> Vec<MockTool> {
-    let partial = ToolOutput { partial: true, ..ToolOutput::text("half") };
+    let partial = ToolOutput {
+        partial: true,
+        ..ToolOutput::text("half")
+    };
     let schema = json!({ "type": "object", "required": ["n"] });
     vec![
         MockTool::named("ends.whole").output("text"),
@@ -65,10 +73,18 @@ fn tools(gate: &Gate) -> Vec<MockTool> {
 #[tokio::test]
 async fn hooks_and_records_see_each_end_as_the_caller_does() {
     let (gate, onlooker) = (Gate::new(), Onlooker::default());
-    let limits = Limits { inline_chars: 1_000, ..Limits::default() };
+    let limits = Limits {
+        inline_chars: 1_000,
+        ..Limits::default()
+    };
     let host = TestHost::build(|builder| {
-        let builder = tools(&gate).into_iter().fold(builder, |builder, tool| builder.tool(tool));
-        builder.hook(onlooker.clone()).limits(limits).policy(TestHost::policy(Mode::Edits, &[]))
+        let builder = tools(&gate)
+            .into_iter()
+            .fold(builder, |builder, tool| builder.tool(tool));
+        builder
+            .hook(onlooker.clone())
+            .limits(limits)
+            .policy(TestHost::policy(Mode::Edits, &[]))
     })
     .await;
     let mut kinds = Vec::new();
@@ -102,17 +118,27 @@ async fn hooks_and_records_see_each_end_as_the_caller_does() {
         kinds.push((outcome, disposition, told["error"]["class"].clone()));
     }
     for (place, kind) in kinds.iter().enumerate() {
-        assert_eq!(kinds.iter().position(|other| other == kind), Some(place), "{kind:?} comes twice");
+        assert_eq!(
+            kinds.iter().position(|other| other == kind),
+            Some(place),
+            "{kind:?} comes twice"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_model_that_reads_text_is_told_of_nothing_and_of_half() {
     for (output, text) in [
-        (ToolOutput::default(), "[empty: the tool succeeded and had nothing to say]"),
+        (
+            ToolOutput::default(),
+            "[empty: the tool succeeded and had nothing to say]",
+        ),
         (ToolOutput::text("done"), "done"),
         (
-            ToolOutput { partial: true, ..ToolOutput::text("half") },
+            ToolOutput {
+                partial: true,
+                ..ToolOutput::text("half")
+            },
             "[partial: only part of the work was done]\nhalf",
         ),
     ] {

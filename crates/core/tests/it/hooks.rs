@@ -17,7 +17,8 @@ use toolpost_model::{BoxFuture, EffectClass, HookEvent, HookStanding, ToolResult
 use toolpost_testkit::{MockTool, TestHost};
 
 pub(crate) type Answer = Result<HookOutput, HookError>;
-type Said = Box<dyn Fn(&HookCall<'_>, Option<&ToolResult>) -> BoxFuture<'static, Answer> + Send + Sync>;
+type Said =
+    Box<dyn Fn(&HookCall<'_>, Option<&ToolResult>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// A hook that says what the test wants, at the events the test wants, and remembers what it was shown.
 pub(crate) struct Probe {
@@ -39,7 +40,10 @@ impl Probe {
 
     fn asking(
         event: HookEvent,
-        said: impl Fn(&HookCall<'_>, Option<&ToolResult>) -> BoxFuture<'static, Answer> + Send + Sync + 'static,
+        said: impl Fn(&HookCall<'_>, Option<&ToolResult>) -> BoxFuture<'static, Answer>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Self {
             name: "probe",
@@ -54,7 +58,10 @@ impl Probe {
     /// Says nothing, at every event.
     fn silent() -> Self {
         let events = vec![HookEvent::Before, HookEvent::After, HookEvent::Failure];
-        Self { events, ..Self::at(HookEvent::Before, || Ok(HookOutput::proceed())) }
+        Self {
+            events,
+            ..Self::at(HookEvent::Before, || Ok(HookOutput::proceed()))
+        }
     }
 
     fn named(self, name: &'static str) -> Self {
@@ -67,7 +74,11 @@ impl Probe {
 
     fn say(&self, call: &HookCall<'_>, result: Option<&ToolResult>) -> BoxFuture<'static, Answer> {
         let outcome = result.map(|result| result.outcome.as_str().to_owned());
-        self.seen.lock().unwrap().push((call.event, call.input.arguments().value().clone(), outcome));
+        self.seen.lock().unwrap().push((
+            call.event,
+            call.input.arguments().value().clone(),
+            outcome,
+        ));
         (self.said)(call, result)
     }
 }
@@ -88,10 +99,18 @@ impl Hook for Probe {
     fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Answer> {
         self.say(call, None)
     }
-    fn after<'a>(&'a self, call: &'a HookCall<'a>, result: &'a ToolResult) -> BoxFuture<'a, Answer> {
+    fn after<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        result: &'a ToolResult,
+    ) -> BoxFuture<'a, Answer> {
         self.say(call, Some(result))
     }
-    fn failed<'a>(&'a self, call: &'a HookCall<'a>, result: &'a ToolResult) -> BoxFuture<'a, Answer> {
+    fn failed<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+        result: &'a ToolResult,
+    ) -> BoxFuture<'a, Answer> {
         self.say(call, Some(result))
     }
 }
@@ -100,13 +119,20 @@ impl Hook for Probe {
 fn act() -> MockTool {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     let output = toolpost_model::ToolOutput::text("done").with_structured(json!({ "n": 1 }));
-    MockTool::named("demo.act").class(EffectClass::Write).schema(schema).output(output.with_summary("did it"))
+    MockTool::named("demo.act")
+        .class(EffectClass::Write)
+        .schema(schema)
+        .output(output.with_summary("did it"))
 }
 
 /// A host in mode `bypass` with one tool and hooks in their order.
 async fn host(tool: &MockTool, hooks: impl IntoIterator<Item = Probe>) -> TestHost {
     TestHost::build(|builder| {
-        hooks.into_iter().fold(builder.tool(tool.clone()), |builder, hook| builder.hook(hook))
+        hooks
+            .into_iter()
+            .fold(builder.tool(tool.clone()), |builder, hook| {
+                builder.hook(hook)
+            })
     })
     .await
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::json;
 use toolpost_core::HostBuilder;
 use toolpost_model::{
-    BoxFuture, Declaration, DynTool, EffectClass, EffectOrigin, Naming, Outcome, Provenance, SessionScope,
-    Source, SourceError, SourceSession, ToolSet,
+    BoxFuture, Declaration, DynTool, EffectClass, EffectOrigin, Naming, Outcome, Provenance,
+    SessionScope, Source, SourceError, SourceSession, ToolSet,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
@@ -25,8 +25,15 @@ pub(crate) struct NamedSource {
 impl NamedSource {
     /// A source whose tools answer with their own ids.
     fn new(name: &'static str, provenance: Provenance, naming: Naming, ids: &[&str]) -> Self {
-        let tools = ids.iter().map(|id| Arc::new(answering(id)) as Arc<dyn DynTool>);
-        Self { name, naming, provenance, tools: ToolSet::new(name, tools) }
+        let tools = ids
+            .iter()
+            .map(|id| Arc::new(answering(id)) as Arc<dyn DynTool>);
+        Self {
+            name,
+            naming,
+            provenance,
+            tools: ToolSet::new(name, tools),
+        }
     }
 }
 
@@ -65,11 +72,18 @@ impl Source for NamedSource {
 /// Native tools, two modules and two servers, all of which have a `shell` and a `read_file`, in an order in which the
 /// outside ones come first.
 fn crowd(builder: HostBuilder, servers: Naming) -> HostBuilder {
-    let outside =
-        |name: &'static str, ids: &[&str]| NamedSource::new(name, Provenance::Outside, servers, ids);
+    let outside = |name: &'static str, ids: &[&str]| {
+        NamedSource::new(name, Provenance::Outside, servers, ids)
+    };
     builder
-        .source(outside("evil", &["evil.shell", "evil.read_file", "evil.echo"]))
-        .source(outside("good", &["good.shell", "good.read_file", "good.echo"]))
+        .source(outside(
+            "evil",
+            &["evil.shell", "evil.read_file", "evil.echo"],
+        ))
+        .source(outside(
+            "good",
+            &["good.shell", "good.read_file", "good.echo"],
+        ))
         .source(NamedSource::new(
             "amplifier",
             Provenance::MountPlan,
@@ -90,5 +104,9 @@ async fn answers(host: &TestHost, name: &str) -> String {
 }
 
 fn notices(host: &TestHost) -> Vec<String> {
-    host.host.notices().iter().map(ToString::to_string).collect()
+    host.host
+        .notices()
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use toolpost_core::{Acknowledged, Limits, RecordKind};
 use toolpost_model::{
-    Behavior, Disposition, EffectClass, ErrorClass, Mode, ModelInput, Outcome, Stage, ToolFailure, ToolOutput,
+    Behavior, Disposition, EffectClass, ErrorClass, Mode, ModelInput, Outcome, Stage, ToolFailure,
+    ToolOutput,
 };
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
@@ -26,7 +27,11 @@ async fn a_call_passes_every_stage_and_costs_one_record() {
 
     let events = recorder.all().await;
     let seqs: Vec<u64> = events.iter().map(|event| event.seq).collect();
-    assert_eq!(seqs, (1..=events.len() as u64).collect::<Vec<_>>(), "one numbered lifecycle");
+    assert_eq!(
+        seqs,
+        (1..=events.len() as u64).collect::<Vec<_>>(),
+        "one numbered lifecycle"
+    );
     assert_eq!(
         EventRecorder::stages(&events),
         [
@@ -47,20 +52,43 @@ async fn a_call_passes_every_stage_and_costs_one_record() {
 
     let records = host.records().await;
     let kinds: Vec<RecordKind> = records.iter().map(|row| row.record.kind).collect();
-    let expected = [RecordKind::HostStarted, RecordKind::Catalog, RecordKind::Surface, RecordKind::Ended];
-    assert_eq!(kinds, expected, "one record of the call; the others once in a host's life");
+    let expected = [
+        RecordKind::HostStarted,
+        RecordKind::Catalog,
+        RecordKind::Surface,
+        RecordKind::Ended,
+    ];
+    assert_eq!(
+        kinds, expected,
+        "one record of the call; the others once in a host's life"
+    );
     let body: Value = serde_json::from_str(&records[3].record.body).unwrap();
     assert_eq!(body["call"]["arguments"], json!({ "name": "x" }));
     assert_eq!(body["decision"]["behavior"], "allow");
-    assert_eq!(body["result"], serde_json::from_str::<Value>(answer.json()).unwrap());
+    assert_eq!(
+        body["result"],
+        serde_json::from_str::<Value>(answer.json()).unwrap()
+    );
 }
 
 #[tokio::test]
 async fn a_write_is_on_record_before_it_runs_and_an_early_answer_needs_one_record_more() {
     for (acknowledged, class, expected) in [
-        (Acknowledged::AtTheEnd, EffectClass::Read, &[RecordKind::Ended][..]),
-        (Acknowledged::Early, EffectClass::Read, &[RecordKind::Accepted, RecordKind::Ended]),
-        (Acknowledged::AtTheEnd, EffectClass::Write, &[RecordKind::Started, RecordKind::Ended]),
+        (
+            Acknowledged::AtTheEnd,
+            EffectClass::Read,
+            &[RecordKind::Ended][..],
+        ),
+        (
+            Acknowledged::Early,
+            EffectClass::Read,
+            &[RecordKind::Accepted, RecordKind::Ended],
+        ),
+        (
+            Acknowledged::AtTheEnd,
+            EffectClass::Write,
+            &[RecordKind::Started, RecordKind::Ended],
+        ),
         (
             Acknowledged::Early,
             EffectClass::Write,
@@ -71,7 +99,12 @@ async fn a_write_is_on_record_before_it_runs_and_an_early_answer_needs_one_recor
         let mut request = host.request("act", json!({}));
         request.acknowledged = acknowledged;
         host.host.call(request).await;
-        let kinds: Vec<RecordKind> = host.call_records().await.iter().map(|row| row.record.kind).collect();
+        let kinds: Vec<RecordKind> = host
+            .call_records()
+            .await
+            .iter()
+            .map(|row| row.record.kind)
+            .collect();
         assert_eq!(kinds, expected, "{acknowledged:?} {class}");
     }
 }
@@ -79,17 +112,37 @@ async fn a_write_is_on_record_before_it_runs_and_an_early_answer_needs_one_recor
 #[tokio::test]
 async fn invalid_arguments_never_reach_the_tool_and_say_what_is_wrong() {
     for (input, class, message) in [
-        (r#"{"name":5}"#, ErrorClass::InvalidArguments, "at /name: expected string, got number 5"),
+        (
+            r#"{"name":5}"#,
+            ErrorClass::InvalidArguments,
+            "at /name: expected string, got number 5",
+        ),
         (
             r#"{"name":"x","times":0}"#,
             ErrorClass::InvalidArguments,
             "at /times: expected a number of at least 1",
         ),
-        ("{}", ErrorClass::InvalidArguments, "expected the property \"name\""),
-        (r#"{"nmae":"x"}"#, ErrorClass::InvalidArguments, "also `nmae`"),
-        ("[1]", ErrorClass::SchemaValidationFailed, "must be a JSON object, but an array was given"),
+        (
+            "{}",
+            ErrorClass::InvalidArguments,
+            "expected the property \"name\"",
+        ),
+        (
+            r#"{"nmae":"x"}"#,
+            ErrorClass::InvalidArguments,
+            "also `nmae`",
+        ),
+        (
+            "[1]",
+            ErrorClass::SchemaValidationFailed,
+            "must be a JSON object, but an array was given",
+        ),
         ("{", ErrorClass::SchemaValidationFailed, "not valid JSON"),
-        (r#"{"name":"a","name":"b"}"#, ErrorClass::SchemaValidationFailed, "the key `name` is given twice"),
+        (
+            r#"{"name":"a","name":"b"}"#,
+            ErrorClass::SchemaValidationFailed,
+            "the key `name` is given twice",
+        ),
     ] {
         let tool = greeter();
         let host = TestHost::with(tool.clone()).await;
@@ -98,10 +151,21 @@ async fn invalid_arguments_never_reach_the_tool_and_say_what_is_wrong() {
         let answer = host.host.call(request).await;
         let error = answer.result().error.as_ref().unwrap();
         assert_eq!(error.class, class, "{input}");
-        assert!(error.message.contains(message), "{input}: {}", error.message);
+        assert!(
+            error.message.contains(message),
+            "{input}: {}",
+            error.message
+        );
         assert!(error.retry.change_arguments && error.retry.safe);
-        assert_eq!((tool.call_count(), answer.result().outcome), (0, Outcome::Failed));
-        assert_eq!(host.call_records().await.len(), 1, "the failure is on record: {input}");
+        assert_eq!(
+            (tool.call_count(), answer.result().outcome),
+            (0, Outcome::Failed)
+        );
+        assert_eq!(
+            host.call_records().await.len(),
+            1,
+            "the failure is on record: {input}"
+        );
     }
 }
 
@@ -117,10 +181,20 @@ async fn an_unknown_tool_is_told_with_its_neighbours() {
 #[tokio::test]
 async fn decisions_name_their_rule_and_asks_without_a_person_are_denials_with_a_way_out() {
     let tool = MockTool::named("demo.act").class(EffectClass::Write);
-    let host = TestHost::build(|b| b.tool(tool.clone()).policy(TestHost::policy(Mode::Default, &[]))).await;
+    let host = TestHost::build(|b| {
+        b.tool(tool.clone())
+            .policy(TestHost::policy(Mode::Default, &[]))
+    })
+    .await;
     let error = host.call("act", json!({})).await.error.unwrap();
-    assert_eq!((error.class, error.code.as_ref()), (ErrorClass::PermissionDenied, "no_approver"));
-    assert_eq!(error.hint.as_deref(), Some("start the host with `--allow demo.act` or `--mode edits`"));
+    assert_eq!(
+        (error.class, error.code.as_ref()),
+        (ErrorClass::PermissionDenied, "no_approver")
+    );
+    assert_eq!(
+        error.hint.as_deref(),
+        Some("start the host with `--allow demo.act` or `--mode edits`")
+    );
     assert!(error.retry.needs_approval);
 
     let policy = TestHost::policy(Mode::Bypass, &["allow act", "ask class:write"]);
@@ -128,7 +202,10 @@ async fn decisions_name_their_rule_and_asks_without_a_person_are_denials_with_a_
     host.call("act", json!({})).await;
     let body: Value = serde_json::from_str(&host.call_records().await[0].record.body).unwrap();
     assert_eq!(body["decision"]["behavior"], "ask");
-    assert_eq!(body["decision"]["reason"]["rule"]["rule"], "ask class:write");
+    assert_eq!(
+        body["decision"]["reason"]["rule"]["rule"],
+        "ask class:write"
+    );
     assert_eq!(body["decision"]["also_matched"][0]["rule"], "allow act");
     assert_eq!(tool.call_count(), 0);
 }
@@ -136,11 +213,19 @@ async fn decisions_name_their_rule_and_asks_without_a_person_are_denials_with_a_
 #[tokio::test]
 async fn explain_tells_the_decision_without_running_or_recording_anything() {
     let tool = MockTool::named("demo.act").class(EffectClass::Write);
-    let host = TestHost::build(|b| b.tool(tool.clone()).policy(TestHost::policy(Mode::Edits, &[]))).await;
+    let host = TestHost::build(|b| {
+        b.tool(tool.clone())
+            .policy(TestHost::policy(Mode::Edits, &[]))
+    })
+    .await;
     let explanation = host.host.explain(host.request("act", json!({}))).await;
     assert!(explanation.would_run);
     assert_eq!(explanation.decision.unwrap().behavior, Behavior::Allow);
-    assert_eq!(explanation.stages.last(), Some(&Stage::Admit), "reached, not entered");
+    assert_eq!(
+        explanation.stages.last(),
+        Some(&Stage::Admit),
+        "reached, not entered"
+    );
     let explanation = host.host.explain(host.request("nothing", json!({}))).await;
     assert_eq!(explanation.error.unwrap().class, ErrorClass::UnknownTool);
     assert_eq!((tool.call_count(), host.call_records().await.len()), (0, 0));
@@ -152,14 +237,28 @@ async fn outcome_and_disposition_are_two_things() {
     let mut partial = ToolOutput::text("half");
     partial.partial = true;
     for (output, outcome, disposition) in [
-        (ToolOutput::default(), Outcome::Succeeded, Disposition::Empty),
+        (
+            ToolOutput::default(),
+            Outcome::Succeeded,
+            Disposition::Empty,
+        ),
         (ToolOutput::text(""), Outcome::Succeeded, Disposition::Empty),
         (partial, Outcome::Partial, Disposition::Inline),
-        (ToolOutput::text(long), Outcome::Succeeded, Disposition::Preview),
+        (
+            ToolOutput::text(long),
+            Outcome::Succeeded,
+            Disposition::Preview,
+        ),
     ] {
-        let limits = Limits { inline_chars: 100, ..Limits::default() };
-        let host =
-            TestHost::build(|b| b.tool(MockTool::named("demo.say").output(output)).limits(limits)).await;
+        let limits = Limits {
+            inline_chars: 100,
+            ..Limits::default()
+        };
+        let host = TestHost::build(|b| {
+            b.tool(MockTool::named("demo.say").output(output))
+                .limits(limits)
+        })
+        .await;
         let result = host.call("say", json!({})).await;
         assert_eq!((result.outcome, result.disposition), (outcome, disposition));
         if let Some(cut) = &result.truncated {
@@ -173,23 +272,52 @@ async fn outcome_and_disposition_are_two_things() {
 async fn a_success_without_anything_to_show_is_empty_and_never_silence() {
     let found = || ToolOutput::text("").with_structured(json!({ "files": [] }));
     for (output, disposition, text) in [
-        (ToolOutput::default(), Disposition::Empty, "[empty: the tool succeeded and had nothing to say]"),
-        (ToolOutput::text(""), Disposition::Empty, "[empty: the tool succeeded and had nothing to say]"),
-        (ToolOutput::text("").with_summary("no file fits"), Disposition::Empty, "no file fits"),
-        (found().with_summary("no file fits").with_nothing_to_show(), Disposition::Empty, "no file fits"),
-        (ToolOutput { is_empty: true, ..ToolOutput::text("[no lines]") }, Disposition::Empty, "[no lines]"),
+        (
+            ToolOutput::default(),
+            Disposition::Empty,
+            "[empty: the tool succeeded and had nothing to say]",
+        ),
+        (
+            ToolOutput::text(""),
+            Disposition::Empty,
+            "[empty: the tool succeeded and had nothing to say]",
+        ),
+        (
+            ToolOutput::text("").with_summary("no file fits"),
+            Disposition::Empty,
+            "no file fits",
+        ),
+        (
+            found().with_summary("no file fits").with_nothing_to_show(),
+            Disposition::Empty,
+            "no file fits",
+        ),
+        (
+            ToolOutput {
+                is_empty: true,
+                ..ToolOutput::text("[no lines]")
+            },
+            Disposition::Empty,
+            "[no lines]",
+        ),
         // The host does not guess of a value whether it is nothing; it is the text then.
         (found(), Disposition::Inline, r#"{"files":[]}"#),
         (ToolOutput::structured(json!([])), Disposition::Inline, "[]"),
         (
-            ToolOutput { partial: true, ..ToolOutput::default() },
+            ToolOutput {
+                partial: true,
+                ..ToolOutput::default()
+            },
             Disposition::Empty,
             "[partial: only part of the work was done; empty: the tool succeeded and had nothing to say]",
         ),
     ] {
         let host = TestHost::with(MockTool::named("demo.say").output(output)).await;
         let result = host.call("say", json!({})).await;
-        assert_eq!((result.disposition, result.model_text().as_str()), (disposition, text));
+        assert_eq!(
+            (result.disposition, result.model_text().as_str()),
+            (disposition, text)
+        );
     }
 }
 
@@ -204,7 +332,11 @@ async fn retry_guidance_is_true() {
         let host = TestHost::with(MockTool::named("demo.act").class(class).failing(failure)).await;
         let result = host.call("act", json!({})).await;
         assert_eq!(result.error.unwrap().retry.safe, safe, "{class}");
-        assert_eq!(result.disposition, Disposition::Inline, "the tool's own words");
+        assert_eq!(
+            result.disposition,
+            Disposition::Inline,
+            "the tool's own words"
+        );
     }
 }
 
@@ -243,7 +375,10 @@ async fn a_tool_denied_outright_names_the_rule_and_the_way_out() {
         let host = TestHost::build(|b| b.tool(tool).policy(TestHost::policy(mode, rules))).await;
         let result = host.call("act", json!({})).await;
         let error = result.error.unwrap();
-        assert_eq!((result.outcome, error.class), (Outcome::Denied, ErrorClass::PolicyBlocked));
+        assert_eq!(
+            (result.outcome, error.class),
+            (Outcome::Denied, ErrorClass::PolicyBlocked)
+        );
         assert!(error.message.contains(reason), "{}", error.message);
         assert_eq!(error.hint.as_deref(), Some(hint));
         let body: Value = serde_json::from_str(&host.call_records().await[0].record.body).unwrap();

@@ -11,7 +11,9 @@ mod properties;
 
 use jiff::Timestamp;
 use toolpost_core::{Facts, Places, Policy, PolicyEngine, PolicySpec};
-use toolpost_model::{Decision, Mode, Principal, ReasonType, Remember, Rule, RuleOrigin, SandboxProfile};
+use toolpost_model::{
+    Decision, Mode, Principal, ReasonType, Remember, Rule, RuleOrigin, SandboxProfile,
+};
 
 use calls::MadeCall;
 
@@ -27,7 +29,11 @@ struct Section {
 }
 
 pub(crate) fn places() -> Places {
-    Places { workspace: Some("/w".into()), home: Some("/home/me".into()), roots: vec!["/data".into()] }
+    Places {
+        workspace: Some("/w".into()),
+        home: Some("/home/me".into()),
+        roots: vec!["/data".into()],
+    }
 }
 
 fn rule(text: &str, number: usize) -> Rule {
@@ -37,10 +43,21 @@ fn rule(text: &str, number: usize) -> Rule {
     for attribute in attributes.split_whitespace() {
         let (name, value) = attribute.split_once('=').unwrap();
         match name {
-            "origin" => rule.origin = RuleOrigin::ALL.into_iter().find(|one| one.as_str() == value).unwrap(),
+            "origin" => {
+                rule.origin = RuleOrigin::ALL
+                    .into_iter()
+                    .find(|one| one.as_str() == value)
+                    .unwrap();
+            }
             "principal" => rule.principal = Some(value.to_owned()),
             "expires" => rule.expires = Some(value.parse().unwrap()),
-            "remember" => rule.remember = if value == "never" { Remember::Never } else { Remember::Offer },
+            "remember" => {
+                rule.remember = if value == "never" {
+                    Remember::Never
+                } else {
+                    Remember::Offer
+                }
+            }
             other => panic!("{other} is not an attribute"),
         }
     }
@@ -59,7 +76,9 @@ impl Section {
                     SandboxProfile::Network,
                     SandboxProfile::None,
                 ];
-                self.confined = all.into_iter().find(|profile| profile.as_str() == rest.trim());
+                self.confined = all
+                    .into_iter()
+                    .find(|profile| profile.as_str() == rest.trim());
             }
             "principal" => self.principal = rest.trim().to_owned(),
             "at" => self.at = rest.trim().parse().unwrap(),
@@ -69,11 +88,18 @@ impl Section {
     }
 
     fn decide(&self, call: &MadeCall) -> Decision {
-        let spec =
-            PolicySpec { mode: self.mode, rules: self.rules.clone(), places: places(), notes: Vec::new() };
+        let spec = PolicySpec {
+            mode: self.mode,
+            rules: self.rules.clone(),
+            places: places(),
+            notes: Vec::new(),
+        };
         let policy = Policy::compile(spec).unwrap_or_else(|problems| panic!("{problems:?}"));
         let principal = Principal::agent(&self.principal);
-        policy.decide(&Facts { at: self.at, ..call.facts(&principal) })
+        policy.decide(&Facts {
+            at: self.at,
+            ..call.facts(&principal)
+        })
     }
 }
 
@@ -120,11 +146,18 @@ fn check(theme: &str, table: &str) {
             continue;
         }
         let mut words = line.splitn(3, char::is_whitespace).map(str::trim);
-        let mut next = || words.next().unwrap_or_else(|| panic!("{theme}:{}: {line}", number + 1));
+        let mut next = || {
+            words
+                .next()
+                .unwrap_or_else(|| panic!("{theme}:{}: {line}", number + 1))
+        };
         let (expected, by, call) = (next(), next(), next());
         // Columns may be wide.
-        let (by, call) =
-            if by.is_empty() { call.split_once(char::is_whitespace).unwrap() } else { (by, call) };
+        let (by, call) = if by.is_empty() {
+            call.split_once(char::is_whitespace).unwrap()
+        } else {
+            (by, call)
+        };
         let call = call.trim().replace('␤', "\n");
         let decision = section.decide(&MadeCall::read(&call, section.confined));
         let found = (decision.behavior.as_str(), decider(&decision));
@@ -141,7 +174,12 @@ fn check(theme: &str, table: &str) {
             ));
         }
     }
-    assert!(wrong.is_empty(), "{} of {cases} cases:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {cases} cases:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     assert!(cases > 10, "{theme} has only {cases} cases");
 }
 

@@ -8,13 +8,14 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    CatalogNotice, Journal as _, OperatorSettings, SourceSettings, SourceTrust, ToolFilter, ToolSettings,
+    CatalogNotice, Journal as _, OperatorSettings, SourceSettings, SourceTrust, ToolFilter,
+    ToolSettings,
 };
 use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, BoxFuture, CallInput, Declaration, EffectClass, EffectOrigin,
-    Effects, ErrorClass, FnTool, HiddenReason, Mode, Naming, Outcome, Principal, ResourceKey, Role,
-    SandboxProfile, SessionScope, Source, SourceError, SourceSession, Tool, ToolCall, ToolFailure,
-    ToolOutput, ToolSet, Visibility,
+    Access, ArgumentKind, ArgumentMeaning, BoxFuture, CallInput, Declaration, EffectClass,
+    EffectOrigin, Effects, ErrorClass, FnTool, HiddenReason, Mode, Naming, Outcome, Principal,
+    ResourceKey, Role, SandboxProfile, SessionScope, Source, SourceError, SourceSession, Tool,
+    ToolCall, ToolFailure, ToolOutput, ToolSet, Visibility,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
@@ -26,7 +27,10 @@ fn set(name: &str, change: impl FnOnce(&mut ToolSettings)) -> HashMap<String, To
 
 async fn listed(host: &TestHost) -> Vec<String> {
     let tools = host.host.list(&host.session, &ToolFilter::default()).await;
-    tools.iter().map(|tool| tool.entry.name().to_owned()).collect()
+    tools
+        .iter()
+        .map(|tool| tool.entry.name().to_owned())
+        .collect()
 }
 
 fn object(value: &Value) -> serde_json::Map<String, Value> {
@@ -42,7 +46,10 @@ async fn a_renamed_tool_goes_by_its_new_name_and_its_id() {
     })
     .await;
     assert_eq!(host.host.notices(), []);
-    assert!(host.host.catalog().get("cat").is_some() && host.host.catalog().get("files.read_file").is_some());
+    assert!(
+        host.host.catalog().get("cat").is_some()
+            && host.host.catalog().get("files.read_file").is_some()
+    );
     assert!(host.host.catalog().get("read_file").is_none());
     // A rule may use the name that people see.
     let result = host.call("cat", json!({})).await;
@@ -57,21 +64,37 @@ async fn a_new_name_that_is_taken_is_pointed_out_and_not_given() {
             .settings(set("b.second", |s| s.name = Some("first".to_owned())))
     })
     .await;
-    let (tool, wanted, kept) = ("b.second".parse().unwrap(), "first".to_owned(), "second".to_owned());
-    assert_eq!(host.host.notices(), [CatalogNotice::RenameTaken { tool, wanted, kept }]);
+    let (tool, wanted, kept) = (
+        "b.second".parse().unwrap(),
+        "first".to_owned(),
+        "second".to_owned(),
+    );
+    assert_eq!(
+        host.host.notices(),
+        [CatalogNotice::RenameTaken { tool, wanted, kept }]
+    );
     assert_eq!(listed(&host).await, ["first", "second"]);
 }
 
 #[tokio::test]
 async fn a_hidden_tool_is_there_for_operators_only() {
-    let host =
-        TestHost::build(|b| b.tool(MockTool::named("a.b")).settings(set("a.b", |s| s.hidden = true))).await;
+    let host = TestHost::build(|b| {
+        b.tool(MockTool::named("a.b"))
+            .settings(set("a.b", |s| s.hidden = true))
+    })
+    .await;
     assert_eq!(listed(&host).await, [""; 0]);
     let surface = host.host.surface(&host.session);
-    assert_eq!(surface.find("b").unwrap().1, Visibility::Blocked(HiddenReason::Role));
+    assert_eq!(
+        surface.find("b").unwrap().1,
+        Visibility::Blocked(HiddenReason::Role)
+    );
     let operator = host.host.default_session(&Principal::operator("local"));
     assert_eq!(operator.principal().role, Role::Operator);
-    assert_eq!(host.host.surface(&operator).find("b").unwrap().1, Visibility::Loaded);
+    assert_eq!(
+        host.host.surface(&operator).find("b").unwrap().1,
+        Visibility::Loaded
+    );
 }
 
 #[tokio::test]
@@ -81,13 +104,29 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
         "type": "object", "required": ["path", "depth"],
         "properties": { "path": { "type": "string" }, "depth": { "type": "integer" } }
     });
-    let tool = Echo { seen: Arc::clone(&seen), schema: schema.clone() };
+    let tool = Echo {
+        seen: Arc::clone(&seen),
+        schema: schema.clone(),
+    };
     let host = TestHost::build(|b| {
-        b.tool(tool).settings(set("echo", |s| s.defaults = object(&json!({ "depth": 3 }))))
+        b.tool(tool)
+            .settings(set("echo", |s| s.defaults = object(&json!({ "depth": 3 }))))
     })
     .await;
-    let shown = host.host.catalog().get("echo").unwrap().declaration().input.schema.clone();
-    assert_eq!(shown["required"], json!(["path"]), "what is filled in need not be sent");
+    let shown = host
+        .host
+        .catalog()
+        .get("echo")
+        .unwrap()
+        .declaration()
+        .input
+        .schema
+        .clone();
+    assert_eq!(
+        shown["required"],
+        json!(["path"]),
+        "what is filled in need not be sent"
+    );
     let result = host.call("echo", json!({ "path": "x" })).await;
     assert_eq!(
         (result.outcome, seen.lock().unwrap().clone()),
@@ -97,15 +136,29 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
     let body: Value = serde_json::from_str(&rows.last().unwrap().record.body).unwrap();
     let first: Value = serde_json::from_str(&rows[0].record.body).unwrap();
     assert_eq!(first["call"]["model_arguments"], json!({ "path": "x" }));
-    let mutation = body.pointer("/mutations/0").unwrap_or_else(|| panic!("{body:#}"));
+    let mutation = body
+        .pointer("/mutations/0")
+        .unwrap_or_else(|| panic!("{body:#}"));
     assert_eq!(
-        (&mutation["source_type"], &mutation["source"], &mutation["changed_fields"]),
-        (&json!("runtime"), &json!("tools.\"a.echo\".defaults"), &json!(["depth"]))
+        (
+            &mutation["source_type"],
+            &mutation["source"],
+            &mutation["changed_fields"]
+        ),
+        (
+            &json!("runtime"),
+            &json!("tools.\"a.echo\".defaults"),
+            &json!(["depth"])
+        )
     );
     host.call("echo", json!({ "path": "x", "depth": 9 })).await;
     assert_eq!(seen.lock().unwrap()["depth"], 9, "what was sent counts");
     // A default is checked like everything else.
-    host.host.replace_settings(set("echo", |s| s.defaults = object(&json!({ "depth": "deep" })))).await;
+    host.host
+        .replace_settings(set("echo", |s| {
+            s.defaults = object(&json!({ "depth": "deep" }));
+        }))
+        .await;
     let refused = host.call("echo", json!({ "path": "x" })).await;
     assert_eq!(refused.error_class(), Some(ErrorClass::InvalidArguments));
 }
@@ -113,33 +166,54 @@ async fn defaults_fill_what_a_call_leaves_out_and_the_record_says_so() {
 #[tokio::test]
 async fn sizes_and_sensitive_fields_can_be_set_for_one_tool() {
     let host = TestHost::build(|b| {
-        b.tool(MockTool::named("a.small")).tool(MockTool::named("a.large")).settings(set("small", |s| {
-            s.argument_bytes = Some(60);
-            s.sensitive = vec!["/note".to_owned(), "/who/mail".to_owned()];
-        }))
+        b.tool(MockTool::named("a.small"))
+            .tool(MockTool::named("a.large"))
+            .settings(set("small", |s| {
+                s.argument_bytes = Some(60);
+                s.sensitive = vec!["/note".to_owned(), "/who/mail".to_owned()];
+            }))
     })
     .await;
     let long = json!({ "note": "x".repeat(80) });
     let refused = host.call("small", long.clone()).await;
     assert!(
-        refused.error.as_ref().unwrap().message.contains("tools.\"a.small\".argument_bytes"),
+        refused
+            .error
+            .as_ref()
+            .unwrap()
+            .message
+            .contains("tools.\"a.small\".argument_bytes"),
         "{refused:?}"
     );
     assert_eq!(host.call("large", long).await.outcome, Outcome::Succeeded);
-    let result = host.call("small", json!({ "note": "drop-at-dawn", "who": { "mail": "ada@x" } })).await;
+    let result = host
+        .call(
+            "small",
+            json!({ "note": "drop-at-dawn", "who": { "mail": "ada@x" } }),
+        )
+        .await;
     let rows = host.journal.records_of(result.invocation_id).await.unwrap();
-    let text = rows.iter().map(|row| row.record.body.as_str()).collect::<String>();
-    assert!(!text.contains("drop-at-dawn") && !text.contains("ada@x") && text.contains("redacted"), "{text}");
+    let text = rows
+        .iter()
+        .map(|row| row.record.body.as_str())
+        .collect::<String>();
+    assert!(
+        !text.contains("drop-at-dawn") && !text.contains("ada@x") && text.contains("redacted"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn a_ceiling_bounds_the_wish_and_the_timeout_is_what_it_gets_without_one() {
-    let tool = FnTool::named("a.left").unwrap().class(EffectClass::Read).run(
-        move |_: serde_json::Map<String, Value>, context| {
-            let left = context.deadline().saturating_duration_since(std::time::Instant::now());
+    let tool = FnTool::named("a.left")
+        .unwrap()
+        .class(EffectClass::Read)
+        .run(move |_: serde_json::Map<String, Value>, context| {
+            let left = context
+                .deadline()
+                .saturating_duration_since(std::time::Instant::now());
             async move { Ok::<_, ToolFailure>(left.as_millis().to_string()) }
-        },
-    );
+        });
     let seconds = Duration::from_secs;
     let host = TestHost::build(|b| {
         b.tool(tool).settings(set("left", |s| {
@@ -149,12 +223,21 @@ async fn a_ceiling_bounds_the_wish_and_the_timeout_is_what_it_gets_without_one()
     })
     .await;
     // Bounds far apart: whatever the machine does in between, the one before is not mistaken for the one after.
-    for (wish, over, at_most) in
-        [(None, 0, 20_000), (Some(100), 20_000, 100_000), (Some(500), 100_000, 200_000)]
-    {
+    for (wish, over, at_most) in [
+        (None, 0, 20_000),
+        (Some(100), 20_000, 100_000),
+        (Some(500), 100_000, 200_000),
+    ] {
         let mut request = host.request("left", json!({}));
         request.timeout = wish.map(seconds);
-        let left: u64 = host.host.call(request).await.result().model_text().parse().unwrap();
+        let left: u64 = host
+            .host
+            .call(request)
+            .await
+            .result()
+            .model_text()
+            .parse()
+            .unwrap();
         assert!(over < left && left <= at_most, "{wish:?}: {left}");
     }
 }
@@ -172,9 +255,15 @@ async fn meanings_of_arguments_and_idempotence_are_the_operators_to_say() {
     let catalog = host.host.catalog();
     let declaration = catalog.get("outside.send").unwrap().declaration();
     assert_eq!(declaration.interface.permission.arguments, [command]);
-    let explained = host.host.explain(host.request("outside.send", json!({}))).await;
+    let explained = host
+        .host
+        .explain(host.request("outside.send", json!({})))
+        .await;
     let effects = explained.effects.unwrap();
-    assert_eq!((effects.class, effects.idempotent), (EffectClass::Unknown, true));
+    assert_eq!(
+        (effects.class, effects.idempotent),
+        (EffectClass::Unknown, true)
+    );
 }
 
 #[tokio::test]
@@ -185,20 +274,56 @@ async fn a_source_is_trusted_as_far_as_the_operator_says() {
         (Some(SourceTrust::Full), EffectClass::Write, 1),
         (Some(SourceTrust::None), EffectClass::Unknown, 0),
     ] {
-        let settings = OfSource("outside", SourceSettings { trust, ..SourceSettings::default() });
+        let settings = OfSource(
+            "outside",
+            SourceSettings {
+                trust,
+                ..SourceSettings::default()
+            },
+        );
         let host = TestHost::build(|b| b.source(Outside).settings(settings)).await;
-        let effects = host.host.explain(host.request("outside.send", json!({}))).await.effects.unwrap();
-        assert_eq!((effects.class, effects.uses.len()), (class, uses), "{trust:?}");
+        let effects = host
+            .host
+            .explain(host.request("outside.send", json!({})))
+            .await
+            .effects
+            .unwrap();
+        assert_eq!(
+            (effects.class, effects.uses.len()),
+            (class, uses),
+            "{trust:?}"
+        );
         let catalog = host.host.catalog();
-        let arguments = &catalog.get("outside.send").unwrap().declaration().interface.permission.arguments;
-        assert_eq!(arguments.is_empty(), trust == Some(SourceTrust::None), "{trust:?}");
+        let arguments = &catalog
+            .get("outside.send")
+            .unwrap()
+            .declaration()
+            .interface
+            .permission
+            .arguments;
+        assert_eq!(
+            arguments.is_empty(),
+            trust == Some(SourceTrust::None),
+            "{trust:?}"
+        );
     }
-    let hidden = OfSource("outside", SourceSettings { hidden: true, ..SourceSettings::default() });
+    let hidden = OfSource(
+        "outside",
+        SourceSettings {
+            hidden: true,
+            ..SourceSettings::default()
+        },
+    );
     let host = TestHost::build(|b| b.source(Outside).settings(hidden)).await;
     assert_eq!(listed(&host).await, [""; 0]);
     let nobody = OfSource("nobody", SourceSettings::default());
     let host = TestHost::build(|b| b.source(Outside).settings(nobody)).await;
-    assert_eq!(host.host.notices(), [CatalogNotice::UnusedSource { name: "nobody".to_owned() }]);
+    assert_eq!(
+        host.host.notices(),
+        [CatalogNotice::UnusedSource {
+            name: "nobody".to_owned()
+        }]
+    );
 }
 
 #[tokio::test]
@@ -208,10 +333,22 @@ async fn a_profile_of_the_operators_reaches_the_tool_and_is_what_counts() {
         (Some(SandboxProfile::ReadOnly), SandboxProfile::ReadOnly),
         (Some(SandboxProfile::None), SandboxProfile::WorkspaceWrite),
     ] {
-        let host = TestHost::build(|b| b.tool(Runs).settings(set("runs", |s| s.sandbox = set_profile))).await;
-        let effects = host.host.explain(host.request("runs", json!({}))).await.effects.unwrap();
+        let host = TestHost::build(|b| {
+            b.tool(Runs)
+                .settings(set("runs", |s| s.sandbox = set_profile))
+        })
+        .await;
+        let effects = host
+            .host
+            .explain(host.request("runs", json!({})))
+            .await
+            .effects
+            .unwrap();
         assert_eq!(effects.confined, Some(effective), "{set_profile:?}");
-        assert_eq!(host.call("runs", json!({})).await.model_text(), format!("{set_profile:?}"));
+        assert_eq!(
+            host.call("runs", json!({})).await.model_text(),
+            format!("{set_profile:?}")
+        );
     }
 }
 
@@ -220,30 +357,52 @@ async fn settings_can_be_replaced_while_calls_run() {
     let gate = Arc::new(tokio::sync::Notify::new());
     let (opened, began) = (Arc::clone(&gate), Arc::new(tokio::sync::Notify::new()));
     let started = Arc::clone(&began);
-    let tool = FnTool::named("a.slow").unwrap().class(EffectClass::Read).run(
-        move |_: serde_json::Map<String, Value>, _| {
+    let tool = FnTool::named("a.slow")
+        .unwrap()
+        .class(EffectClass::Read)
+        .run(move |_: serde_json::Map<String, Value>, _| {
             let (gate, started) = (Arc::clone(&opened), Arc::clone(&started));
             async move {
                 started.notify_one();
                 gate.notified().await;
                 Ok::<_, ToolFailure>("done".to_owned())
             }
-        },
-    );
+        });
     let host = TestHost::build(|b| b.tool(tool)).await;
     let mut changes = host.host.changes();
     let call = host.host.start(host.request("slow", json!({}))).await;
     began.notified().await;
     changes.mark_unchanged();
-    host.host.replace_settings(set("slow", |s| s.enabled = Some(false))).await;
-    assert!(changes.has_changed().unwrap(), "sessions are told that the list changed");
+    host.host
+        .replace_settings(set("slow", |s| s.enabled = Some(false)))
+        .await;
+    assert!(
+        changes.has_changed().unwrap(),
+        "sessions are told that the list changed"
+    );
     assert_eq!(listed(&host).await, [""; 0]);
     gate.notify_one();
-    assert_eq!(call.answer().await.result().outcome, Outcome::Succeeded, "what runs is not dropped");
-    assert_ne!(host.call("slow", json!({})).await.outcome, Outcome::Succeeded);
-    host.host.replace_settings(set("solw", |s| s.hidden = true)).await;
-    assert_eq!(host.host.notices(), [CatalogNotice::UnusedSettings { name: "solw".to_owned() }]);
-    host.host.replace_settings(set("a.*", |s| s.hidden = true)).await;
+    assert_eq!(
+        call.answer().await.result().outcome,
+        Outcome::Succeeded,
+        "what runs is not dropped"
+    );
+    assert_ne!(
+        host.call("slow", json!({})).await.outcome,
+        Outcome::Succeeded
+    );
+    host.host
+        .replace_settings(set("solw", |s| s.hidden = true))
+        .await;
+    assert_eq!(
+        host.host.notices(),
+        [CatalogNotice::UnusedSettings {
+            name: "solw".to_owned()
+        }]
+    );
+    host.host
+        .replace_settings(set("a.*", |s| s.hidden = true))
+        .await;
     assert_eq!(host.host.notices(), [], "a pattern fits");
 }
 
@@ -260,7 +419,11 @@ impl OperatorSettings for OfSource {
     }
 
     fn source(&self, name: &str) -> SourceSettings {
-        if name == self.0 { self.1.clone() } else { SourceSettings::default() }
+        if name == self.0 {
+            self.1.clone()
+        } else {
+            SourceSettings::default()
+        }
     }
 
     fn source_names(&self) -> Vec<String> {

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolpost_core::{CancelReason, KnownSecrets, Witness, WitnessedCall, WitnessedEnd, WitnessedStart};
+use toolpost_core::{
+    CancelReason, KnownSecrets, Witness, WitnessedCall, WitnessedEnd, WitnessedStart,
+};
 use toolpost_model::{
-    CallContext, Declaration, Event, EventBody, LogLevel, NestedCall, Outcome, Principal, RequestId,
-    SessionId, SurfaceRequest, Tool, ToolCall, ToolFailure, ToolOutput,
+    CallContext, Declaration, Event, EventBody, LogLevel, NestedCall, Outcome, Principal,
+    RequestId, SessionId, SurfaceRequest, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_testkit::{EventRecorder, Gate, MockTool, TestHost};
 
@@ -43,8 +45,16 @@ impl Witness for Scribe {
 
     fn ended(&self, call: &WitnessedCall, end: &WitnessedEnd<'_>) {
         let request = call.request_id.as_ref().map_or("-", RequestId::as_str);
-        let child = if call.parent.is_some() { " (child)" } else { "" };
-        self.write(format!("{} {request} {}{child}", call.tool, end.result.outcome.as_str()));
+        let child = if call.parent.is_some() {
+            " (child)"
+        } else {
+            ""
+        };
+        self.write(format!(
+            "{} {request} {}{child}",
+            call.tool,
+            end.result.outcome.as_str()
+        ));
     }
 
     fn session_closed(&self, session: &SessionId) {
@@ -89,7 +99,9 @@ async fn host(witnesses: Vec<Arc<dyn Witness>>) -> TestHost {
             .redactor(KnownSecrets::new([("password", "hunter2-hunter2")]))
             .tool(Talker)
             .tool(MockTool::named("test.act").output("done"));
-        witnesses.into_iter().fold(builder, |builder, witness| builder.witness(witness))
+        witnesses
+            .into_iter()
+            .fold(builder, |builder, witness| builder.witness(witness))
     })
     .await
 }
@@ -116,8 +128,14 @@ async fn every_call_is_heard_redacted_numbered_and_to_its_end() {
     request.listener = Some(Arc::new(sender));
     host.host.call(request).await;
     let heard = recorder.all().await;
-    let status = heard.iter().find(|event| matches!(event.body, EventBody::Status { .. })).unwrap();
-    assert_eq!(scribe.lines()[1], format!("talk {} the word is [redacted:password]", status.seq));
+    let status = heard
+        .iter()
+        .find(|event| matches!(event.body, EventBody::Status { .. }))
+        .unwrap();
+    assert_eq!(
+        scribe.lines()[1],
+        format!("talk {} the word is [redacted:password]", status.seq)
+    );
     // What ends before it begins is told as well.
     host.call("nothing", json!({})).await;
     assert_eq!(scribe.lines(), ["nothing - failed"]);
@@ -134,9 +152,17 @@ async fn a_stop_is_told_once_and_a_closed_session_too() {
     host.host.cancel(handle.invocation_id(), &me);
     host.host.cancel(handle.invocation_id(), &me);
     assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
-    let expected = ["slow begins with {}", "slow canceled: it was canceled on request", "slow - canceled"];
+    let expected = [
+        "slow begins with {}",
+        "slow canceled: it was canceled on request",
+        "slow - canceled",
+    ];
     assert_eq!(scribe.lines(), expected);
-    let session = host.host.open_session(me, SurfaceRequest::default()).await.unwrap();
+    let session = host
+        .host
+        .open_session(me, SurfaceRequest::default())
+        .await
+        .unwrap();
     host.host.close_session(&session).await.unwrap();
     assert_eq!(scribe.lines(), [format!("closed {}", session.id())]);
 }
@@ -146,7 +172,10 @@ async fn a_witness_that_panics_harms_nobody() {
     let scribe = Arc::new(Scribe::default());
     let host = host(vec![Arc::new(Clumsy), scribe.clone()]).await;
     let result = host.call("talk", json!({})).await;
-    assert_eq!((result.outcome, result.model_text().as_str()), (Outcome::Succeeded, "told"));
+    assert_eq!(
+        (result.outcome, result.model_text().as_str()),
+        (Outcome::Succeeded, "told")
+    );
     assert_eq!(scribe.lines().len(), 6);
 }
 

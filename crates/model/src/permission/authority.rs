@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{Behavior, RuleRef};
 
 /// The name of an authority: a letter, then letters, digits, `_` and `-`, 64 characters at most.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct AuthorityName(Box<str>);
@@ -124,7 +126,9 @@ impl DelegatedVote {
     pub fn explain(&self) -> String {
         let name = &self.authority;
         if let Some(fault) = &self.fault {
-            return format!("the authority `{name}` gave no decision, so the call is denied: {fault}");
+            return format!(
+                "the authority `{name}` gave no decision, so the call is denied: {fault}"
+            );
         }
         let said = match self.behavior {
             Behavior::Allow => format!("the authority `{name}` allows it"),
@@ -151,7 +155,10 @@ mod tests {
         let too_long = "a".repeat(65);
         for name in ["", "2opa", "-opa", "a b", "a.b", "a(b)", "ä", &too_long] {
             assert!(name.parse::<AuthorityName>().is_err(), "{name}");
-            assert!(serde_json::from_value::<AuthorityName>(name.into()).is_err(), "{name}");
+            assert!(
+                serde_json::from_value::<AuthorityName>(name.into()).is_err(),
+                "{name}"
+            );
         }
     }
 }

@@ -34,8 +34,14 @@ pub struct ModeError(pub String);
 
 impl Mode {
     /// Every mode, from the strictest to the loosest.
-    pub const ALL: [Self; 6] =
-        [Self::Plan, Self::NeverAsk, Self::Default, Self::Edits, Self::Sandboxed, Self::Bypass];
+    pub const ALL: [Self; 6] = [
+        Self::Plan,
+        Self::NeverAsk,
+        Self::Default,
+        Self::Edits,
+        Self::Sandboxed,
+        Self::Bypass,
+    ];
 
     /// The word in configuration and flags.
     pub fn as_str(self) -> &'static str {
@@ -72,7 +78,11 @@ impl Mode {
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         let place = |mode: Self| Self::ALL.iter().position(|&each| each == mode);
-        if place(other) < place(self) { other } else { self }
+        if place(other) < place(self) {
+            other
+        } else {
+            self
+        }
     }
 }
 

@@ -12,7 +12,9 @@ use crate::Declaration;
 
 /// Where a rule comes from. The order is that of standing: what is named first in an explanation. It never lets an
 /// allow beat a deny.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleOrigin {
     /// The file of the machine's owner.
@@ -33,8 +35,15 @@ pub enum RuleOrigin {
 
 impl RuleOrigin {
     /// Every origin, from the highest standing to the lowest.
-    pub const ALL: [Self; 7] =
-        [Self::Policy, Self::Cli, Self::Session, Self::Local, Self::Project, Self::User, Self::Builtin];
+    pub const ALL: [Self; 7] = [
+        Self::Policy,
+        Self::Cli,
+        Self::Session,
+        Self::Local,
+        Self::Project,
+        Self::User,
+        Self::Builtin,
+    ];
 
     /// The word in records and on the screen.
     pub fn as_str(self) -> &'static str {
@@ -118,13 +127,17 @@ pub enum RuleError {
     )]
     Form(String),
     /// Not the name of an authority.
-    #[error("`{0}` is not a name for an authority; write `delegate AUTHORITY` and then which calls")]
+    #[error(
+        "`{0}` is not a name for an authority; write `delegate AUTHORITY` and then which calls"
+    )]
     Authority(String),
     /// Not a class.
     #[error("`{0}` is not a class; the classes are read, write, network, execute, unknown")]
     Class(String),
     /// Something that can match no tool.
-    #[error("`{0}` is not a tool name; names hold letters, digits and `_-./:`, with `*` for any of them")]
+    #[error(
+        "`{0}` is not a tool name; names hold letters, digits and `_-./:`, with `*` for any of them"
+    )]
     Tool(String),
     /// A bracket without its partner, or nothing in between.
     #[error("`{0}` has a matcher that is empty or not closed")]
@@ -141,7 +154,12 @@ impl Rule {
     pub const DELEGATE: &str = "delegate";
 
     /// A plain rule.
-    pub fn new(effect: Behavior, selector: Selector, origin: RuleOrigin, place: impl Into<String>) -> Self {
+    pub fn new(
+        effect: Behavior,
+        selector: Selector,
+        origin: RuleOrigin,
+        place: impl Into<String>,
+    ) -> Self {
         Self {
             effect,
             delegate: None,
@@ -158,14 +176,29 @@ impl Rule {
     }
 
     /// Reads the one-line form.
-    pub fn parse(line: &str, origin: RuleOrigin, place: impl Into<String>) -> Result<Self, RuleError> {
+    pub fn parse(
+        line: &str,
+        origin: RuleOrigin,
+        place: impl Into<String>,
+    ) -> Result<Self, RuleError> {
         let form = || RuleError::Form(line.to_owned());
-        let (word, rest) = line.trim().split_once(char::is_whitespace).ok_or_else(form)?;
+        let (word, rest) = line
+            .trim()
+            .split_once(char::is_whitespace)
+            .ok_or_else(form)?;
         if word == Self::DELEGATE {
-            let (name, rest) = rest.trim_start().split_once(char::is_whitespace).ok_or_else(form)?;
-            let name = name.parse().map_err(|_| RuleError::Authority(name.to_owned()))?;
+            let (name, rest) = rest
+                .trim_start()
+                .split_once(char::is_whitespace)
+                .ok_or_else(form)?;
+            let name = name
+                .parse()
+                .map_err(|_| RuleError::Authority(name.to_owned()))?;
             let rule = Self::new(Behavior::Deny, rest.trim().parse()?, origin, place);
-            return Ok(Self { delegate: Some(name), ..rule });
+            return Ok(Self {
+                delegate: Some(name),
+                ..rule
+            });
         }
         let effect = [Behavior::Allow, Behavior::Ask, Behavior::Deny]
             .into_iter()
@@ -187,7 +220,10 @@ impl Rule {
                     || bound_like.iter().any(|name| tools.matches_name(name))
             }
             (
-                Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_),
+                Selector::Class(_)
+                | Selector::Reads(_)
+                | Selector::Writes(_)
+                | Selector::Reaches(_),
                 Behavior::Allow | Behavior::Ask | Behavior::Deny,
             ) => false,
         }
@@ -195,7 +231,9 @@ impl Rule {
 
     /// Whether it speaks of this caller's calls at this time.
     pub fn speaks_of(&self, principal: &Principal, at: Timestamp) -> bool {
-        self.principal.as_ref().is_none_or(|pattern| matches_any(pattern, principal.name.as_str()))
+        self.principal
+            .as_ref()
+            .is_none_or(|pattern| matches_any(pattern, principal.name.as_str()))
             && self.expires.is_none_or(|end| at < end)
     }
 }
@@ -225,7 +263,12 @@ pub struct RuleRef {
 
 impl From<&Rule> for RuleRef {
     fn from(rule: &Rule) -> Self {
-        Self { rule: rule.to_string(), origin: rule.origin, place: rule.place.clone(), id: rule.id.clone() }
+        Self {
+            rule: rule.to_string(),
+            origin: rule.origin,
+            place: rule.place.clone(),
+            id: rule.id.clone(),
+        }
     }
 }
 
@@ -250,8 +293,8 @@ mod tests {
             "delegate opa shell(git push *)",
             "delegate team-policy class:network",
         ] {
-            let rule =
-                Rule::parse(line, RuleOrigin::Cli, "").unwrap_or_else(|error| panic!("{line}: {error}"));
+            let rule = Rule::parse(line, RuleOrigin::Cli, "")
+                .unwrap_or_else(|error| panic!("{line}: {error}"));
             assert_eq!(rule.to_string(), line);
         }
     }

@@ -32,7 +32,11 @@ pub enum Selector {
 impl Selector {
     /// Every call of the tools that `pattern` names.
     pub fn tool(pattern: &str) -> Result<Self, RuleError> {
-        Ok(Self::Tool { tools: pattern.parse()?, matcher: None, conditions: Vec::new() })
+        Ok(Self::Tool {
+            tools: pattern.parse()?,
+            matcher: None,
+            conditions: Vec::new(),
+        })
     }
 }
 
@@ -74,7 +78,12 @@ impl ToolPattern {
     }
 
     /// [`names_exactly`](Self::names_exactly) for a tool whose declaration is not at hand.
-    pub fn names_tool_exactly(&self, id: &ToolId, aliases: &[String], provenance: Provenance) -> bool {
+    pub fn names_tool_exactly(
+        &self,
+        id: &ToolId,
+        aliases: &[String],
+        provenance: Provenance,
+    ) -> bool {
         match provenance {
             Provenance::CompiledIn => self.matches(id, aliases),
             Provenance::MountPlan | Provenance::Outside if !self.is_qualified() => false,
@@ -83,7 +92,8 @@ impl ToolPattern {
                 // form ambiguous.
                 let namespace = id.namespace();
                 let has_plain_form = !namespace.contains("__") && !namespace.ends_with('_');
-                self.matches_name(id.as_str()) || (has_plain_form && self.matches_name(&id.wire_form()))
+                self.matches_name(id.as_str())
+                    || (has_plain_form && self.matches_name(&id.wire_form()))
             }
         }
     }
@@ -102,8 +112,12 @@ impl ToolPattern {
 /// Whether `text` fits a pattern in which `*` stands for any characters.
 pub fn matches_any(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
-    let Some(first) = pieces.next() else { return text.is_empty() };
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(first) = pieces.next() else {
+        return text.is_empty();
+    };
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
     let mut last = None;
     for piece in pieces {
         // Only the last piece is bound to the end; the ones before it take the first place they fit.
@@ -145,8 +159,14 @@ pub enum Comparison {
 
 impl Comparison {
     /// Longer signs first, so that `<=` is not read as `<`.
-    const ALL: [Self; 6] =
-        [Self::Different, Self::AtMost, Self::AtLeast, Self::Equal, Self::Less, Self::More];
+    const ALL: [Self; 6] = [
+        Self::Different,
+        Self::AtMost,
+        Self::AtLeast,
+        Self::Equal,
+        Self::Less,
+        Self::More,
+    ];
 
     fn sign(self) -> &'static str {
         match self {
@@ -188,7 +208,8 @@ impl FromStr for ToolPattern {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '*');
+        let legal =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '*');
         if text.is_empty() || !text.chars().all(legal) || text.starts_with("class:") {
             return Err(RuleError::Tool(text.to_owned()));
         }
@@ -201,8 +222,12 @@ impl FromStr for Selector {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(name) = text.strip_prefix("class:") {
-            let found = EffectClass::ALL.into_iter().find(|class| class.as_str() == name);
-            return found.map(Self::Class).ok_or_else(|| RuleError::Class(name.to_owned()));
+            let found = EffectClass::ALL
+                .into_iter()
+                .find(|class| class.as_str() == name);
+            return found
+                .map(Self::Class)
+                .ok_or_else(|| RuleError::Class(name.to_owned()));
         }
         let unclosed = || RuleError::Matcher(text.to_owned());
         let (head, conditions) = match text.find('[') {
@@ -233,7 +258,11 @@ impl FromStr for Selector {
             "fs.write" => of_path(Self::Writes, matcher),
             "net" => of_path(Self::Reaches, matcher),
             tools if tools.starts_with("fs.") => Err(RuleError::Tool(tools.to_owned())),
-            tools => Ok(Self::Tool { tools: tools.parse()?, matcher, conditions }),
+            tools => Ok(Self::Tool {
+                tools: tools.parse()?,
+                matcher,
+                conditions,
+            }),
         }
     }
 }
@@ -243,8 +272,14 @@ fn conditions_of(text: &str) -> Result<Vec<Condition>, RuleError> {
         return Ok(Vec::new());
     }
     let bad = || RuleError::Condition(text.to_owned());
-    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).ok_or_else(bad)?;
-    split_outside_quotes(inner).into_iter().map(condition_of).collect()
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'))
+        .ok_or_else(bad)?;
+    split_outside_quotes(inner)
+        .into_iter()
+        .map(condition_of)
+        .collect()
 }
 
 /// At commas that stand in no quoted text.
@@ -275,18 +310,29 @@ fn condition_of(text: &str) -> Result<Condition, RuleError> {
     }
     let rest = rest.trim();
     if rest.is_empty() {
-        return Ok(Condition { pointer: pointer.to_owned(), compared: None });
+        return Ok(Condition {
+            pointer: pointer.to_owned(),
+            compared: None,
+        });
     }
-    let comparison = Comparison::ALL.into_iter().find(|one| rest.starts_with(one.sign())).ok_or_else(bad)?;
+    let comparison = Comparison::ALL
+        .into_iter()
+        .find(|one| rest.starts_with(one.sign()))
+        .ok_or_else(bad)?;
     let written = rest[comparison.sign().len()..].trim();
     let value = match serde_json::from_str::<Value>(written) {
         Ok(value) if !value.is_object() && !value.is_array() => value,
         Ok(_) => return Err(bad()),
         // A word without quotes is a text.
-        Err(_) if !written.is_empty() && !written.contains(['"', ' ']) => Value::String(written.to_owned()),
+        Err(_) if !written.is_empty() && !written.contains(['"', ' ']) => {
+            Value::String(written.to_owned())
+        }
         Err(_) => return Err(bad()),
     };
-    Ok(Condition { pointer: pointer.to_owned(), compared: Some((comparison, value)) })
+    Ok(Condition {
+        pointer: pointer.to_owned(),
+        compared: Some((comparison, value)),
+    })
 }
 
 impl fmt::Display for ToolPattern {
@@ -299,7 +345,9 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.compared {
             None => f.write_str(&self.pointer),
-            Some((comparison, value)) => write!(f, "{} {} {value}", self.pointer, comparison.sign()),
+            Some((comparison, value)) => {
+                write!(f, "{} {} {value}", self.pointer, comparison.sign())
+            }
         }
     }
 }
@@ -307,7 +355,11 @@ impl fmt::Display for Condition {
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tool { tools, matcher, conditions } => {
+            Self::Tool {
+                tools,
+                matcher,
+                conditions,
+            } => {
                 write!(f, "{tools}")?;
                 if let Some(matcher) = matcher {
                     write!(f, "({matcher})")?;
@@ -315,7 +367,11 @@ impl fmt::Display for Selector {
                 for (place, condition) in conditions.iter().enumerate() {
                     write!(f, "{}{condition}", if place == 0 { "[" } else { ", " })?;
                 }
-                if conditions.is_empty() { Ok(()) } else { f.write_str("]") }
+                if conditions.is_empty() {
+                    Ok(())
+                } else {
+                    f.write_str("]")
+                }
             }
             Self::Class(class) => write!(f, "class:{class}"),
             Self::Reads(pattern) => write!(f, "fs.read({pattern})"),
@@ -334,7 +390,9 @@ mod tests {
 
     fn names(pattern: &str, tool: &str) -> bool {
         let id: ToolId = tool.parse().unwrap();
-        let Ok(Selector::Tool { tools, .. }) = pattern.parse() else { panic!("{pattern}") };
+        let Ok(Selector::Tool { tools, .. }) = pattern.parse() else {
+            panic!("{pattern}")
+        };
         tools.matches(&id, &["cat".to_owned()])
     }
 
@@ -387,7 +445,11 @@ mod tests {
             declaration.aliases = vec!["sh".to_owned()];
             declaration.provenance = from;
             let pattern: super::ToolPattern = pattern.parse().unwrap();
-            assert_eq!(pattern.names_exactly(&declaration), expected, "{pattern} on {tool} ({from:?})");
+            assert_eq!(
+                pattern.names_exactly(&declaration),
+                expected,
+                "{pattern} on {tool} ({from:?})"
+            );
         }
     }
 
@@ -427,8 +489,14 @@ mod tests {
             ("t[/force = true, /amount < 20]", false),
             ("t[/a~1b = \"x,y\"]", true),
         ] {
-            let Ok(Selector::Tool { conditions, .. }) = selector.parse() else { panic!("{selector}") };
-            assert_eq!(conditions.iter().all(|one| one.holds(&arguments)), expected, "{selector}");
+            let Ok(Selector::Tool { conditions, .. }) = selector.parse() else {
+                panic!("{selector}")
+            };
+            assert_eq!(
+                conditions.iter().all(|one| one.holds(&arguments)),
+                expected,
+                "{selector}"
+            );
         }
     }
 }

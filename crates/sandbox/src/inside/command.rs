@@ -73,19 +73,29 @@ fn become_command(order: &Order, built: &Built, stdin: Option<OwnedFd>, speaks: 
             std::process::exit(0)
         }
         let errno = execute(order);
-        say(speaks, &Failure::Command { errno: errno.raw_os_error() });
+        say(
+            speaks,
+            &Failure::Command {
+                errno: errno.raw_os_error(),
+            },
+        );
     }
     std::process::exit(127)
 }
 
-fn prepare(order: &Order, built: &Built, stdin: Option<OwnedFd>) -> Result<AppliedSandbox, Failure> {
+fn prepare(
+    order: &Order,
+    built: &Built,
+    stdin: Option<OwnedFd>,
+) -> Result<AppliedSandbox, Failure> {
     let _ = rustix::process::setsid();
     // Ends with the keeper, should that be killed; for the rest of the tree there is the namespace or the host.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     take_stdin(stdin).map_err(at("connect standard input"))?;
     rustix::process::umask(Mode::from_raw_mode(built.mask));
-    rustix::process::chdir(order.directory.path())
-        .map_err(|errno| Failure::Directory { errno: errno.raw_os_error() })?;
+    rustix::process::chdir(order.directory.path()).map_err(|errno| Failure::Directory {
+        errno: errno.raw_os_error(),
+    })?;
     limit(order).map_err(at("set limits"))?;
     sys::reset_signals().map_err(at("reset signals"))?;
     sys::close_from_on_execute(3).map_err(at("close descriptors"))?;
@@ -93,7 +103,9 @@ fn prepare(order: &Order, built: &Built, stdin: Option<OwnedFd>) -> Result<Appli
     let applied = report::applied(order, built, &found);
     let unguarded = order.guards_required && !report::guards_hold(order, &found);
     if unguarded || (order.required && !applied.missing.is_empty()) {
-        return Err(Failure::Incomplete { applied: Box::new(applied) });
+        return Err(Failure::Incomplete {
+            applied: Box::new(applied),
+        });
     }
     Ok(applied)
 }
@@ -110,8 +122,16 @@ fn limit(order: &Order) -> Result<(), Errno> {
     let limits = &order.limits;
     let set = |resource, wanted: u64| {
         // A host may itself be bound more tightly, and nobody can go beyond that.
-        let bound = rustix::process::getrlimit(resource).maximum.map_or(wanted, |most| most.min(wanted));
-        rustix::process::setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) })
+        let bound = rustix::process::getrlimit(resource)
+            .maximum
+            .map_or(wanted, |most| most.min(wanted));
+        rustix::process::setrlimit(
+            resource,
+            Rlimit {
+                current: Some(bound),
+                maximum: Some(bound),
+            },
+        )
     };
     set(Resource::Core, 0)?;
     set(Resource::Nofile, limits.open_files)?;
@@ -144,8 +164,12 @@ fn confine(order: &Order) -> Result<Found, Failure> {
     }
     let sockets = match order.profile {
         SandboxProfile::Network => Sockets::Usual,
-        SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite if is_isolated(order) => Sockets::Usual,
-        SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::None => Sockets::Pairs,
+        SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite if is_isolated(order) => {
+            Sockets::Usual
+        }
+        SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::None => {
+            Sockets::Pairs
+        }
     };
     found.sockets = Some(sockets);
     filter::refuse(sockets).map_err(at("filter system calls"))?;
@@ -154,16 +178,24 @@ fn confine(order: &Order) -> Result<Found, Failure> {
 }
 
 fn fence_in(order: &Order) -> Result<(Fenced, usize), Failure> {
-    let (places, readable_secrets) =
-        if is_isolated(order) { (Vec::new(), 0) } else { readable_places(order) };
+    let (places, readable_secrets) = if is_isolated(order) {
+        (Vec::new(), 0)
+    } else {
+        readable_places(order)
+    };
     let fenced = build_fence(order, &places);
-    let fenced = fenced.map_err(|_| Failure::sandbox("fence files in with Landlock", Errno::INVAL))?;
+    let fenced =
+        fenced.map_err(|_| Failure::sandbox("fence files in with Landlock", Errno::INVAL))?;
     Ok((fenced, readable_secrets))
 }
 
 fn build_fence(order: &Order, places: &[PathBuf]) -> Result<Fenced, RulesetError> {
     let isolated = is_isolated(order);
-    let tcp = if isolated || order.profile == SandboxProfile::Network { Tcp::Free } else { Tcp::Refused };
+    let tcp = if isolated || order.profile == SandboxProfile::Network {
+        Tcp::Free
+    } else {
+        Tcp::Refused
+    };
     let mut fence = Fence::new(tcp, Neighbours::OutOfReach)?;
     if isolated {
         // Everything that is there was put there to be read.
@@ -210,14 +242,29 @@ fn allow_named(
 /// What may be read where nothing can be hidden by a mount; and how many secrets lie in there that could not be left
 /// out.
 fn readable_places(order: &Order) -> (Vec<PathBuf>, usize) {
-    let hidden: Vec<PathBuf> =
-        order.masked.iter().chain(&order.system_secrets).map(|path| path.path().to_owned()).collect();
+    let hidden: Vec<PathBuf> = order
+        .masked
+        .iter()
+        .chain(&order.system_secrets)
+        .map(|path| path.path().to_owned())
+        .collect();
     let system = room::SYSTEM.iter().map(|name| Path::new("/").join(name));
-    let system = system.chain(room::SYSTEM_PLACES.iter().map(PathBuf::from)).chain([PathBuf::from("/proc")]);
+    let system = system
+        .chain(room::SYSTEM_PLACES.iter().map(PathBuf::from))
+        .chain([PathBuf::from("/proc")]);
     let named = order.readable.iter().map(|path| path.path().to_owned());
-    let roots = order.roots.iter().filter(|root| !root.writable).map(|root| root.path.path().to_owned());
+    let roots = order
+        .roots
+        .iter()
+        .filter(|root| !root.writable)
+        .map(|root| root.path.path().to_owned());
     let mut places = Vec::new();
-    let beneath = |tree: &Path| hidden.iter().filter(|one| one.starts_with(tree) && exists(one)).count();
+    let beneath = |tree: &Path| {
+        hidden
+            .iter()
+            .filter(|one| one.starts_with(tree) && exists(one))
+            .count()
+    };
     let mut exposed = 0;
     for tree in system.chain(named).chain(roots) {
         match fence::around(&tree, &hidden, MOST_RULES) {
@@ -228,8 +275,12 @@ fn readable_places(order: &Order) -> (Vec<PathBuf>, usize) {
             }
         }
     }
-    exposed +=
-        order.roots.iter().filter(|root| root.writable).map(|root| beneath(root.path.path())).sum::<usize>();
+    exposed += order
+        .roots
+        .iter()
+        .filter(|root| root.writable)
+        .map(|root| beneath(root.path.path()))
+        .sum::<usize>();
     (places, exposed)
 }
 
@@ -240,11 +291,19 @@ fn exists(path: &Path) -> bool {
 fn execute(order: &Order) -> Errno {
     let text = |octets: &Octets| CString::new(octets.bytes()).unwrap_or_default();
     let argv: Vec<CString> = order.argv.iter().map(text).collect();
-    let environment: Vec<CString> = order.environment.iter().map(|variable| spell(order, variable)).collect();
-    let Some(program) = order.argv.first() else { return Errno::NOENT };
+    let environment: Vec<CString> = order
+        .environment
+        .iter()
+        .map(|variable| spell(order, variable))
+        .collect();
+    let Some(program) = order.argv.first() else {
+        return Errno::NOENT;
+    };
     let mut last = Errno::NOENT;
     for candidate in candidates(order, program) {
-        let Ok(candidate) = CString::new(candidate.as_os_str().as_bytes()) else { continue };
+        let Ok(candidate) = CString::new(candidate.as_os_str().as_bytes()) else {
+            continue;
+        };
         match sys::execute(&candidate, &argv, &environment) {
             Errno::NOENT | Errno::NOTDIR => {}
             errno => last = errno,
@@ -258,10 +317,19 @@ fn candidates(order: &Order, program: &Octets) -> Vec<PathBuf> {
     if program.bytes().contains(&b'/') {
         return vec![program.path().to_owned()];
     }
-    let path = order.environment.iter().find(|(name, _)| name.bytes() == b"PATH");
-    let path = path.map_or(&b"/usr/local/bin:/usr/bin:/bin"[..], |(_, path)| path.bytes());
-    let directories = path.split(|byte| *byte == b':').filter(|directory| directory.starts_with(b"/"));
-    directories.map(|directory| Path::new(OsStr::from_bytes(directory)).join(program.path())).collect()
+    let path = order
+        .environment
+        .iter()
+        .find(|(name, _)| name.bytes() == b"PATH");
+    let path = path.map_or(&b"/usr/local/bin:/usr/bin:/bin"[..], |(_, path)| {
+        path.bytes()
+    });
+    let directories = path
+        .split(|byte| *byte == b':')
+        .filter(|directory| directory.starts_with(b"/"));
+    directories
+        .map(|directory| Path::new(OsStr::from_bytes(directory)).join(program.path()))
+        .collect()
 }
 
 /// A variable as the system wants it. Without a `/tmp` of its own the command is told where its directory really is.

@@ -5,9 +5,9 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
-    make_bitflags,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope, make_bitflags,
 };
 
 /// The newest version this was written for; the crate leaves out what the kernel does not know.
@@ -74,11 +74,17 @@ impl Fence {
         if neighbours == Neighbours::OutOfReach {
             rules = rules.scope(Scope::from_all(NEWEST))?;
         }
-        Ok(Self { rules: rules.create()? })
+        Ok(Self {
+            rules: rules.create()?,
+        })
     }
 
     /// A path that is not there is passed over: nothing can be done to it either.
-    pub(crate) fn allow(self, path: &Path, access: BitFlags<AccessFs>) -> Result<Self, RulesetError> {
+    pub(crate) fn allow(
+        self,
+        path: &Path,
+        access: BitFlags<AccessFs>,
+    ) -> Result<Self, RulesetError> {
         match PathFd::new(path) {
             Ok(opened) => self.allow_opened(&opened, access),
             Err(_) => Ok(self),
@@ -92,7 +98,11 @@ impl Fence {
     ) -> Result<Self, RulesetError> {
         let is_directory = rustix::fs::fstat(&opened)
             .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
-        let access = if is_directory { access } else { access & AccessFs::from_file(NEWEST) };
+        let access = if is_directory {
+            access
+        } else {
+            access & AccessFs::from_file(NEWEST)
+        };
         if !access.is_empty() {
             self.rules = self.rules.add_rule(PathBeneath::new(opened, access))?;
         }
@@ -101,7 +111,9 @@ impl Fence {
 
     /// Closes it around the calling thread and whatever it starts.
     pub(crate) fn close(self) -> Result<Fenced, RulesetError> {
-        let RestrictionStatus { ruleset, landlock, .. } = self.rules.restrict_self()?;
+        let RestrictionStatus {
+            ruleset, landlock, ..
+        } = self.rules.restrict_self()?;
         let abi = match (ruleset, landlock) {
             (RulesetStatus::NotEnforced, _) => None,
             (_, LandlockStatus::Available { effective_abi, .. }) => Some(effective_abi as u32),
@@ -148,7 +160,10 @@ mod tests {
             paths
         };
         let hidden = [at("a/secret")];
-        assert_eq!(around(tree.path(), &hidden, 10).map(sorted), Some(vec![at("a/plain"), at("b")]));
+        assert_eq!(
+            around(tree.path(), &hidden, 10).map(sorted),
+            Some(vec![at("a/plain"), at("b")])
+        );
         assert_eq!(around(tree.path(), &hidden, 1), None);
         assert_eq!(around(&at("a/secret/deep"), &hidden, 10), Some(Vec::new()));
         assert_eq!(around(&at("b"), &hidden, 10), Some(vec![at("b")]));

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use libc::{c_long, c_ulong};
 use rustix::io::Errno;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is, SeccompCondition as Condition,
-    SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is,
+    SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
 };
 
 #[cfg(target_arch = "x86_64")]
@@ -117,7 +117,11 @@ pub(crate) enum Sockets {
 
 /// The filter for commands; the last thing to be put in force before the command is executed.
 pub(crate) fn refuse(sockets: Sockets) -> Result<(), Errno> {
-    let filter = build(deny_list(sockets)?, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32))?;
+    let filter = build(
+        deny_list(sockets)?,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EPERM as u32),
+    )?;
     apply(&pretend_missing())?;
     apply(&filter)
 }
@@ -129,13 +133,22 @@ pub(crate) fn allow_only(calls: &[c_long]) -> Result<(), Errno> {
     let own = u64::from(std::process::id());
     let to_itself = Rule::new(vec![test(0, Is::Eq, own)?]).map_err(|_| Errno::INVAL)?;
     rules.insert(libc::SYS_tgkill, vec![to_itself]);
-    let filter = build(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?;
+    let filter = build(
+        rules,
+        SeccompAction::Errno(libc::EPERM as u32),
+        SeccompAction::Allow,
+    )?;
     apply(&pretend_missing())?;
     apply(&filter)
 }
 
-fn build(rules: Rules, otherwise: SeccompAction, matched: SeccompAction) -> Result<BpfProgram, Errno> {
-    let filter = SeccompFilter::new(rules, otherwise, matched, ARCHITECTURE).map_err(|_| Errno::INVAL)?;
+fn build(
+    rules: Rules,
+    otherwise: SeccompAction,
+    matched: SeccompAction,
+) -> Result<BpfProgram, Errno> {
+    let filter =
+        SeccompFilter::new(rules, otherwise, matched, ARCHITECTURE).map_err(|_| Errno::INVAL)?;
     filter.try_into().map_err(|_| Errno::INVAL)
 }
 
@@ -151,7 +164,11 @@ fn apply(program: &BpfProgram) -> Result<(), Errno> {
 type Rules = BTreeMap<c_long, Vec<Rule>>;
 
 fn deny_list(sockets: Sockets) -> Result<Rules, Errno> {
-    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut rules: Rules = REFUSED
+        .iter()
+        .chain(REFUSED_HERE)
+        .map(|call| (*call, Vec::new()))
+        .collect();
     let mut when = |call: c_long, conditions: Vec<Condition>| {
         let rule = Rule::new(conditions).map_err(|_| Errno::INVAL)?;
         rules.entry(call).or_default().push(rule);
@@ -174,9 +191,15 @@ fn deny_list(sockets: Sockets) -> Result<Rules, Errno> {
     }
     // Devices; named pipes are made by the same call and stay possible.
     for kind in [libc::S_IFCHR, libc::S_IFBLK] {
-        when(libc::SYS_mknodat, vec![masked(2, u64::from(libc::S_IFMT), u64::from(kind))?])?;
+        when(
+            libc::SYS_mknodat,
+            vec![masked(2, u64::from(libc::S_IFMT), u64::from(kind))?],
+        )?;
         #[cfg(target_arch = "x86_64")]
-        when(libc::SYS_mknod, vec![masked(1, u64::from(libc::S_IFMT), u64::from(kind))?])?;
+        when(
+            libc::SYS_mknod,
+            vec![masked(1, u64::from(libc::S_IFMT), u64::from(kind))?],
+        )?;
     }
     // Programs that lend their owner's rights to whoever starts them. In here they lend nothing, but what lies in a
     // root is found by others too.
@@ -194,17 +217,30 @@ fn deny_list(sockets: Sockets) -> Result<Rules, Errno> {
     match sockets {
         Sockets::Pairs => {
             // One end of a pair of datagram sockets can be sent from to any socket with a path.
-            when(libc::SYS_socketpair, vec![masked(1, 0xf, libc::SOCK_DGRAM as u64)?])?;
+            when(
+                libc::SYS_socketpair,
+                vec![masked(1, 0xf, libc::SOCK_DGRAM as u64)?],
+            )?;
             rules.insert(libc::SYS_socket, Vec::new());
         }
         Sockets::Usual => {
-            let usual = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-            let others =
-                usual.iter().map(|family| test(0, Is::Ne, *family as u64)).collect::<Result<_, _>>()?;
+            let usual = [
+                libc::AF_UNIX,
+                libc::AF_INET,
+                libc::AF_INET6,
+                libc::AF_NETLINK,
+            ];
+            let others = usual
+                .iter()
+                .map(|family| test(0, Is::Ne, *family as u64))
+                .collect::<Result<_, _>>()?;
             when(libc::SYS_socket, others)?;
             // Asking for addresses is a protocol of this family; the others configure the kernel.
             let netlink = test(0, Is::Eq, libc::AF_NETLINK as u64)?;
-            when(libc::SYS_socket, vec![netlink, test(2, Is::Ne, libc::NETLINK_ROUTE as u64)?])?;
+            when(
+                libc::SYS_socket,
+                vec![netlink, test(2, Is::Ne, libc::NETLINK_ROUTE as u64)?],
+            )?;
         }
     }
     Ok(rules)

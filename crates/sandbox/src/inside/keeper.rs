@@ -36,7 +36,9 @@ pub(super) fn keep(
     let children = sys::child_signals().map_err(at("watch children"))?;
     let (command, applied) = command::start(order, built, stdin)?;
     // The pipes are the command's alone from here on.
-    nothing().and_then(|nothing| release_output(&nothing)).map_err(at("let go of the command's output"))?;
+    nothing()
+        .and_then(|nothing| release_output(&nothing))
+        .map_err(at("let go of the command's output"))?;
     if tell(control, &Message::Running(Box::new(applied))).is_err() {
         tree.kill();
         return Ok(());
@@ -55,7 +57,10 @@ fn watch(control: &OwnedFd, children: &OwnedFd, command: Pid, tree: Tree) -> Opt
         if let Some(status) = reap(command) {
             return Some(status);
         }
-        let mut watched = [PollFd::new(control, PollFlags::IN), PollFd::new(children, PollFlags::IN)];
+        let mut watched = [
+            PollFd::new(control, PollFlags::IN),
+            PollFd::new(children, PollFlags::IN),
+        ];
         match rustix::event::poll(&mut watched, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return None,
@@ -127,7 +132,9 @@ impl Tree {
 fn descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for name in names_in(Path::new("/proc")).unwrap_or_default() {
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
         if let Some(parent) = parent_of(pid) {
             children.entry(parent).or_default().push(pid);
         }
@@ -144,8 +151,12 @@ fn descendants() -> Vec<Pid> {
 }
 
 fn parent_of(pid: i32) -> Option<i32> {
-    let stat = rustix::fs::open(format!("/proc/{pid}/stat"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .ok()?;
+    let stat = rustix::fs::open(
+        format!("/proc/{pid}/stat"),
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()?;
     let mut text = [0; 512];
     let length = rustix::io::read(&stat, &mut text).ok()?;
     let text = String::from_utf8_lossy(&text[..length]).into_owned();

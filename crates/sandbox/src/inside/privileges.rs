@@ -15,14 +15,20 @@ pub(crate) fn drop_capabilities() -> Result<(), Errno> {
     for number in 0..64 {
         // Past the last one that the kernel knows, or without the right to touch the bounding set. What is left is
         // read back afterwards.
-        if rustix::thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number))
-            .is_err()
+        if rustix::thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(
+            1 << number,
+        ))
+        .is_err()
         {
             break;
         }
     }
     let nothing = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: nothing, permitted: nothing, inheritable: nothing };
+    let sets = CapabilitySets {
+        effective: nothing,
+        permitted: nothing,
+        inheritable: nothing,
+    };
     rustix::thread::set_capabilities(None, sets)
 }
 
@@ -39,8 +45,11 @@ pub(crate) struct Standing {
 
 impl Standing {
     pub(crate) fn look() -> Result<Self, Errno> {
-        let status =
-            rustix::fs::open("/proc/thread-self/status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let status = rustix::fs::open(
+            "/proc/thread-self/status",
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
         let mut text = vec![0; 8192];
         let length = rustix::io::read(&status, &mut text)?;
         Ok(Self::read(&String::from_utf8_lossy(&text[..length])))
@@ -48,15 +57,22 @@ impl Standing {
 
     fn read(status: &str) -> Self {
         let value = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             line.map(str::trim).unwrap_or_default()
         };
         let no_new_privileges = value("NoNewPrivs") == "1";
-        let empty = |name| value(name).len() == 16 && value(name).bytes().all(|digit| digit == b'0');
+        let empty =
+            |name| value(name).len() == 16 && value(name).bytes().all(|digit| digit == b'0');
         let held = ["CapInh", "CapPrm", "CapEff", "CapAmb"];
         // The bounding set only says what executing could add, and then nothing can.
         let powerless = held.into_iter().all(empty) && (empty("CapBnd") || no_new_privileges);
-        Self { powerless, no_new_privileges, filtered: value("Seccomp") == "2" }
+        Self {
+            powerless,
+            no_new_privileges,
+            filtered: value("Seccomp") == "2",
+        }
     }
 }
 

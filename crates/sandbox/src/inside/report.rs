@@ -28,7 +28,9 @@ pub(super) fn applied(order: &Order, built: &Built, found: &Found) -> AppliedSan
     let mut fs_write: Vec<String> = match confines_files {
         true => {
             let writable = order.roots.iter().filter(|root| root.writable);
-            writable.map(|root| root.path.path().display().to_string()).collect()
+            writable
+                .map(|root| root.path.path().display().to_string())
+                .collect()
         }
         false => vec!["everything".to_owned()],
     };
@@ -39,13 +41,23 @@ pub(super) fn applied(order: &Order, built: &Built, found: &Found) -> AppliedSan
         tier: order.tier,
         requested: order.profile,
         fs_write,
-        fs_read: if confines_files { "system+roots" } else { "everything" }.to_owned(),
+        fs_read: if confines_files {
+            "system+roots"
+        } else {
+            "everything"
+        }
+        .to_owned(),
         protected: built.furnished.protected.clone(),
         masked: masked(order, built, found),
         net: network(order, found),
         landlock_abi: found.landlock,
         seccomp: found.standing.filtered,
-        caps: if found.standing.powerless { "none" } else { "kept" }.to_owned(),
+        caps: if found.standing.powerless {
+            "none"
+        } else {
+            "kept"
+        }
+        .to_owned(),
         userns: built.in_user_namespace,
         pids: processes(order, built),
         memory: memory(order, built),
@@ -66,7 +78,8 @@ fn masked(order: &Order, built: &Built, found: &Found) -> usize {
 
 fn network(order: &Order, found: &Found) -> String {
     match (order.profile, found.sockets) {
-        (SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite, Some(sockets)) => match sockets {
+        (SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite, Some(sockets)) => match sockets
+        {
             Sockets::Usual => "none (network namespace)".to_owned(),
             Sockets::Pairs => "none (system call filter)".to_owned(),
         },
@@ -77,20 +90,32 @@ fn network(order: &Order, found: &Found) -> String {
 fn processes(order: &Order, built: &Built) -> Option<SandboxLimit> {
     let limit = order.limits.processes;
     match &order.counting.processes {
-        Some(by) if !built.uncounted => Some(SandboxLimit { limit, by: by.clone() }),
+        Some(by) if !built.uncounted => Some(SandboxLimit {
+            limit,
+            by: by.clone(),
+        }),
         Some(_) => None,
         // The kernel does not hold root to it.
         None if rustix::process::getuid().is_root() && !built.in_user_namespace => None,
-        None => Some(SandboxLimit { limit, by: "rlimit".to_owned() }),
+        None => Some(SandboxLimit {
+            limit,
+            by: "rlimit".to_owned(),
+        }),
     }
 }
 
 fn memory(order: &Order, built: &Built) -> Option<SandboxLimit> {
     let limit = order.limits.memory_bytes;
     match &order.counting.memory {
-        Some(by) if !built.uncounted => Some(SandboxLimit { limit, by: by.clone() }),
+        Some(by) if !built.uncounted => Some(SandboxLimit {
+            limit,
+            by: by.clone(),
+        }),
         Some(_) => None,
-        None => Some(SandboxLimit { limit, by: "rlimit".to_owned() }),
+        None => Some(SandboxLimit {
+            limit,
+            by: "rlimit".to_owned(),
+        }),
     }
 }
 
@@ -115,24 +140,60 @@ fn missing(order: &Order, built: &Built, found: &Found) -> Vec<String> {
     let landlock = found.landlock.unwrap_or_default();
     say(order.tier != SandboxTier::N, "nothing confines the command");
     say(isolated || landlock > 0, "files are not confined");
-    say(isolated || landlock == 0 || landlock >= TRUNCATION, "files outside of the roots can be emptied");
-    say(isolated || landlock == 0, "modes, owners and times of files outside of the roots can be changed");
-    say(!isolated || landlock > 0, "landlock, the second wall around files");
+    say(
+        isolated || landlock == 0 || landlock >= TRUNCATION,
+        "files outside of the roots can be emptied",
+    );
+    say(
+        isolated || landlock == 0,
+        "modes, owners and times of files outside of the roots can be changed",
+    );
+    say(
+        !isolated || landlock > 0,
+        "landlock, the second wall around files",
+    );
     say(found.standing.filtered, "a filter of system calls");
     say(found.standing.powerless, "capabilities are kept");
-    say(found.standing.no_new_privileges, "privileges can be gained by executing programs");
+    say(
+        found.standing.no_new_privileges,
+        "privileges can be gained by executing programs",
+    );
     say(isolated, "other processes of this machine can be seen");
-    say(isolated || landlock >= SIGNALS, "other processes of this user can be signalled");
+    say(
+        isolated || landlock >= SIGNALS,
+        "other processes of this user can be signalled",
+    );
     let talks = found.sockets == Some(Sockets::Usual);
-    say(isolated || !talks || landlock >= SOCKET_PATHS, "unix sockets of this machine can be connected to");
+    say(
+        isolated || !talks || landlock >= SOCKET_PATHS,
+        "unix sockets of this machine can be connected to",
+    );
     let shares_names = isolated && order.profile == SandboxProfile::Network;
-    say(!shares_names || landlock >= SIGNALS, "unix sockets without a path can be connected to");
-    let no_network = matches!(order.profile, SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite);
-    say(!no_network || found.sockets.is_some(), "the network can be reached");
+    say(
+        !shares_names || landlock >= SIGNALS,
+        "unix sockets without a path can be connected to",
+    );
+    let no_network = matches!(
+        order.profile,
+        SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite
+    );
+    say(
+        !no_network || found.sockets.is_some(),
+        "the network can be reached",
+    );
     let writes = order.roots.iter().any(|root| root.writable);
-    say(isolated || !writes || order.protected.is_empty(), PROTECTED_WRITABLE);
-    say(isolated || landlock == 0 || found.readable_secrets == 0, "masked paths inside of roots can be read");
-    say(processes(order, built).is_some(), "the number of processes is not bounded");
+    say(
+        isolated || !writes || order.protected.is_empty(),
+        PROTECTED_WRITABLE,
+    );
+    say(
+        isolated || landlock == 0 || found.readable_secrets == 0,
+        "masked paths inside of roots can be read",
+    );
+    say(
+        processes(order, built).is_some(),
+        "the number of processes is not bounded",
+    );
     say(memory(order, built).is_some(), "memory is not bounded");
     missing
 }

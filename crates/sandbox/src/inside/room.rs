@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
-    UnmountFlags,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags,
 };
 
 use crate::error::Failure;
@@ -22,8 +22,9 @@ use crate::sys::{self, Depth};
 
 /// Directories at the top of a system that programs live in. `var` is not among them: services keep their data
 /// there, and as root the command would own it.
-pub(crate) const SYSTEM: &[&str] =
-    &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu"];
+pub(crate) const SYSTEM: &[&str] = &[
+    "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu",
+];
 
 /// Single places that programs need beside them, mostly targets of links from `/etc`.
 pub(super) const SYSTEM_PLACES: &[&str] = &[
@@ -36,8 +37,14 @@ pub(super) const SYSTEM_PLACES: &[&str] = &[
     "/mnt/wsl/resolv.conf",
 ];
 
-pub(super) const DEVICES: &[(&str, u32, u32)] =
-    &[("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
+pub(super) const DEVICES: &[(&str, u32, u32)] = &[
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("tty", 5, 0),
+];
 
 const LINKS: &[(&str, &str)] = &[
     ("/proc/self/fd", "/dev/fd"),
@@ -54,9 +61,11 @@ const COVER: &str = "/run/toolpost";
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
     .union(MountAttrFlags::MOUNT_ATTR_NODEV);
-const CLONE: OpenTreeFlags =
-    OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
-const WRITABLE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
+    .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
+    .union(OpenTreeFlags::AT_RECURSIVE);
+const WRITABLE: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// What became of the paths the order names.
 #[derive(Debug, Default)]
@@ -72,7 +81,11 @@ pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnishe
     rustix::mount::mount_change("/", private).map_err(at("keep mounts private"))?;
     let links = system_links();
     let (pieces, passed_over) = pieces(order)?;
-    let devices = if in_user_namespace { device_pieces()? } else { Vec::new() };
+    let devices = if in_user_namespace {
+        device_pieces()?
+    } else {
+        Vec::new()
+    };
     // Before the old one is out of sight: a user namespace may only make what it can already see.
     let processes = new_file_system("proc", &[], READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     move_in(order)?;
@@ -87,8 +100,12 @@ pub(super) fn furnish(order: &Order, in_user_namespace: bool) -> Result<Furnishe
     let mut furnished = guard(order)?;
     furnished.missing.extend(passed_over);
     let root = open_path(Path::new("/")).map_err(at("open the new root"))?;
-    sys::restrict_mount(&root, READ_ONLY - MountAttrFlags::MOUNT_ATTR_NODEV, Depth::Itself)
-        .map_err(at("make the new root read-only"))?;
+    sys::restrict_mount(
+        &root,
+        READ_ONLY - MountAttrFlags::MOUNT_ATTR_NODEV,
+        Depth::Itself,
+    )
+    .map_err(at("make the new root read-only"))?;
     Ok(furnished)
 }
 
@@ -106,8 +123,13 @@ impl Piece {
 
     fn from_tree(tree: OwnedFd, path: &Path, attributes: MountAttrFlags) -> Result<Self, Errno> {
         sys::restrict_mount(&tree, attributes, Depth::AllBeneath)?;
-        let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode) == FileType::Directory;
-        Ok(Self { tree, target: path.to_owned(), is_directory })
+        let is_directory =
+            FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode) == FileType::Directory;
+        Ok(Self {
+            tree,
+            target: path.to_owned(),
+            is_directory,
+        })
     }
 
     fn place(&self) -> Result<(), Failure> {
@@ -148,11 +170,19 @@ fn pieces(order: &Order) -> Result<(Vec<Piece>, Vec<String>), Failure> {
             wanted.push((path, READ_ONLY, Absence::Fine));
         }
     }
-    wanted.extend(order.readable.iter().map(|path| (path.path().to_owned(), READ_ONLY, Absence::Fine)));
+    wanted.extend(
+        order
+            .readable
+            .iter()
+            .map(|path| (path.path().to_owned(), READ_ONLY, Absence::Fine)),
+    );
     for root in &order.roots {
         let path = root.path.path();
         if path == Path::new("/") {
-            return Err(Failure::sandbox("a root cannot be `/`; name directories beneath it", Errno::INVAL));
+            return Err(Failure::sandbox(
+                "a root cannot be `/`; name directories beneath it",
+                Errno::INVAL,
+            ));
         }
         let attributes = if root.writable { WRITABLE } else { READ_ONLY };
         wanted.push((path.to_owned(), attributes, Absence::Fails));
@@ -162,16 +192,25 @@ fn pieces(order: &Order) -> Result<(Vec<Piece>, Vec<String>), Failure> {
     let mut pieces = Vec::with_capacity(wanted.len());
     let mut passed_over = Vec::new();
     for (path, attributes, absence) in wanted {
-        let taken = open_beneath_root(order, &path)
-            .and_then(|place| Piece::from_tree(open_tree_of(&path, place.as_ref())?, &path, attributes));
+        let taken = open_beneath_root(order, &path).and_then(|place| {
+            Piece::from_tree(open_tree_of(&path, place.as_ref())?, &path, attributes)
+        });
         match taken {
             Ok(piece) => pieces.push(piece),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if absence == Absence::Fine => {}
             // Else one command could keep all that follow from being started.
             Err(Errno::LOOP) if absence == Absence::Fine => {
-                passed_over.push(format!("`{}` leads through a link in a root", path.display()));
+                passed_over.push(format!(
+                    "`{}` leads through a link in a root",
+                    path.display()
+                ));
             }
-            Err(errno) => return Err(Failure::sandbox(format!("take `{}` along", path.display()), errno)),
+            Err(errno) => {
+                return Err(Failure::sandbox(
+                    format!("take `{}` along", path.display()),
+                    errno,
+                ));
+            }
         }
     }
     Ok((pieces, passed_over))
@@ -188,7 +227,11 @@ fn device_pieces() -> Result<Vec<Piece>, Failure> {
     let bind = |(name, ..): &(&str, u32, u32)| {
         let path = Path::new("/dev").join(name);
         let tree = open_tree(&path).map_err(at("take a device along"))?;
-        Ok(Piece { tree, target: path, is_directory: false })
+        Ok(Piece {
+            tree,
+            target: path,
+            is_directory: false,
+        })
     };
     DEVICES.iter().map(bind).collect()
 }
@@ -197,8 +240,14 @@ fn make_devices() -> Result<(), Failure> {
     for (name, major, minor) in DEVICES {
         let path = format!("/dev/{name}");
         let device = rustix::fs::makedev(*major, *minor);
-        rustix::fs::mknodat(CWD, &path, FileType::CharacterDevice, Mode::from_raw_mode(0o666), device)
-            .map_err(at("make a device"))?;
+        rustix::fs::mknodat(
+            CWD,
+            &path,
+            FileType::CharacterDevice,
+            Mode::from_raw_mode(0o666),
+            device,
+        )
+        .map_err(at("make a device"))?;
     }
     Ok(())
 }
@@ -206,7 +255,10 @@ fn make_devices() -> Result<(), Failure> {
 /// A tmpfs becomes the root, and the old root is gone. `/usr` is covered only until then.
 fn move_in(order: &Order) -> Result<(), Failure> {
     let bytes = order.limits.tmp_bytes;
-    let settings = [("size", bytes + (1 << 20)), ("nr_inodes", bytes / 4096 + 4096)];
+    let settings = [
+        ("size", bytes + (1 << 20)),
+        ("nr_inodes", bytes / 4096 + 4096),
+    ];
     let root = new_file_system("tmpfs", &settings, MountAttrFlags::MOUNT_ATTR_NOSUID)?;
     put(&root, Path::new("/usr")).map_err(at("lay the new root"))?;
     rustix::process::fchdir(&root).map_err(at("enter the new root"))?;
@@ -248,17 +300,32 @@ fn guard(order: &Order) -> Result<Furnished, Failure> {
     }
     for path in order.protected.iter().map(Octets::path) {
         if is_link(path) {
-            furnished.missing.push(format!("`{}` is a link and cannot be protected", path.display()));
+            furnished.missing.push(format!(
+                "`{}` is a link and cannot be protected",
+                path.display()
+            ));
             continue;
         }
         match Piece::take(path, READ_ONLY).and_then(|piece| put(&piece.tree, path)) {
             Ok(()) => furnished.protected.push(path.display().to_string()),
             Err(Errno::NOENT | Errno::NOTDIR) => {}
-            Err(errno) => return Err(Failure::sandbox(format!("protect `{}`", path.display()), errno)),
+            Err(errno) => {
+                return Err(Failure::sandbox(
+                    format!("protect `{}`", path.display()),
+                    errno,
+                ));
+            }
         }
     }
-    for path in order.masked.iter().chain(&order.system_secrets).map(Octets::path) {
-        let Ok(stat) = rustix::fs::stat(path) else { continue };
+    for path in order
+        .masked
+        .iter()
+        .chain(&order.system_secrets)
+        .map(Octets::path)
+    {
+        let Ok(stat) = rustix::fs::stat(path) else {
+            continue;
+        };
         let cover = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => "/run/toolpost/directory",
             _ => "/run/toolpost/file",
@@ -275,18 +342,34 @@ fn guard(order: &Order) -> Result<Furnished, Failure> {
 /// own they cannot be renamed; else what is in them would have another name for the next command, and no guard.
 fn between_root_and_guarded(order: &Order) -> BTreeSet<PathBuf> {
     let mut between = BTreeSet::new();
-    let bound = order.roots.iter().map(|root| &root.path).chain(&order.readable);
-    for path in order.protected.iter().chain(&order.masked).chain(bound).map(Octets::path) {
+    let bound = order
+        .roots
+        .iter()
+        .map(|root| &root.path)
+        .chain(&order.readable);
+    for path in order
+        .protected
+        .iter()
+        .chain(&order.masked)
+        .chain(bound)
+        .map(Octets::path)
+    {
         if rustix::fs::lstat(path).is_err() {
             continue;
         }
         let above = |root: &Path| root != path && path.starts_with(root);
         let roots = order.roots.iter().filter(|root| above(root.path.path()));
         // The innermost, which says whether it can be written at all.
-        let Some(root) = roots.max_by_key(|root| root.path.bytes().len()).filter(|root| root.writable) else {
+        let Some(root) = roots
+            .max_by_key(|root| root.path.bytes().len())
+            .filter(|root| root.writable)
+        else {
             continue;
         };
-        let above = path.ancestors().skip(1).take_while(|above| *above != root.path.path());
+        let above = path
+            .ancestors()
+            .skip(1)
+            .take_while(|above| *above != root.path.path());
         between.extend(above.map(Path::to_owned));
     }
     between
@@ -315,10 +398,17 @@ fn new_file_system(
 /// there or not, so it is opened without following any. None: it lies in no root, and nobody but the operator can have
 /// changed the way there.
 pub(super) fn open_beneath_root(order: &Order, path: &Path) -> Result<Option<OwnedFd>, Errno> {
-    let roots = order.roots.iter().map(|root| &root.path).chain(&order.shared).map(Octets::path);
+    let roots = order
+        .roots
+        .iter()
+        .map(|root| &root.path)
+        .chain(&order.shared)
+        .map(Octets::path);
     let above = roots.filter(|root| *root != path && path.starts_with(root));
     // The outermost: everything beneath it is in the commands' hands.
-    let Some(root) = above.min_by_key(|root| root.components().count()) else { return Ok(None) };
+    let Some(root) = above.min_by_key(|root| root.components().count()) else {
+        return Ok(None);
+    };
     let inner = path.strip_prefix(root).map_err(|_| Errno::INVAL)?;
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -337,7 +427,13 @@ fn open_tree(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 fn put(tree: &OwnedFd, target: &Path) -> Result<(), Errno> {
-    rustix::mount::move_mount(tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+    rustix::mount::move_mount(
+        tree,
+        "",
+        CWD,
+        target,
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )
 }
 
 fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
@@ -370,7 +466,8 @@ fn make_directories(path: &Path) -> Result<(), Errno> {
 }
 
 pub(super) fn is_link(path: &Path) -> bool {
-    rustix::fs::lstat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    rustix::fs::lstat(path)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 fn at(step: &'static str) -> impl Fn(Errno) -> Failure {

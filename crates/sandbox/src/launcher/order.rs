@@ -19,11 +19,22 @@ pub(super) fn check(job: &Job) -> Result<(), LaunchError> {
     if job.argv.is_empty() {
         return Err(LaunchError::NoCommand);
     }
-    let variables = job.environment.iter().flat_map(|(name, value)| [name, value]);
+    let variables = job
+        .environment
+        .iter()
+        .flat_map(|(name, value)| [name, value]);
     for text in job.argv.iter().chain(variables) {
         speakable(text)?;
     }
-    let Confines { roots, readable, listable, protected, masked, shared, .. } = &job.confines;
+    let Confines {
+        roots,
+        readable,
+        listable,
+        protected,
+        masked,
+        shared,
+        ..
+    } = &job.confines;
     let named = roots
         .iter()
         .map(|root| &root.path)
@@ -43,7 +54,9 @@ pub(super) fn check(job: &Job) -> Result<(), LaunchError> {
 
 fn speakable(text: &OsStr) -> Result<(), LaunchError> {
     if text.as_bytes().contains(&0) {
-        return Err(LaunchError::Unspeakable { value: text.to_string_lossy().into_owned() });
+        return Err(LaunchError::Unspeakable {
+            value: text.to_string_lossy().into_owned(),
+        });
     }
     Ok(())
 }
@@ -71,15 +84,19 @@ pub(super) fn write(
         SandboxProfile::ReadOnly => false,
         SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
     };
-    let roots = confines
-        .roots
-        .into_iter()
-        .map(|root| OrderedRoot { path: root.path.into(), writable: writes && root.access == Access::Write });
+    let roots = confines.roots.into_iter().map(|root| OrderedRoot {
+        path: root.path.into(),
+        writable: writes && root.access == Access::Write,
+    });
     let order = Order {
         tier,
         profile: confines.profile,
         argv: octets(job.argv),
-        environment: job.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        environment: job
+            .environment
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
         directory: job.directory.into(),
         roots: roots.collect(),
         readable: octets(confines.readable),
@@ -93,10 +110,18 @@ pub(super) fn write(
         shared: octets(confines.shared),
         stdin_comes: pass.is_some(),
         counting: Counting::default(),
-        scratch: scratch.as_ref().map(|scratch| scratch.path().to_owned().into()),
+        scratch: scratch
+            .as_ref()
+            .map(|scratch| scratch.path().to_owned().into()),
         probe: None,
     };
-    Ok(Errand { order, pass, stdin, stderr: job.stderr, scratch })
+    Ok(Errand {
+        order,
+        pass,
+        stdin,
+        stderr: job.stderr,
+        scratch,
+    })
 }
 
 fn octets<T: Into<Octets>>(list: Vec<T>) -> Vec<Octets> {
@@ -106,9 +131,18 @@ fn octets<T: Into<Octets>>(list: Vec<T>) -> Vec<Octets> {
 pub(super) fn explain(failure: Failure, program: String, directory: PathBuf) -> LaunchError {
     let said = io::Error::from_raw_os_error;
     match failure {
-        Failure::Command { errno } => LaunchError::Command { program, source: said(errno) },
-        Failure::Directory { errno } => LaunchError::Directory { path: directory, source: said(errno) },
-        Failure::Sandbox { step, errno } => LaunchError::Sandbox { step, source: said(errno) },
+        Failure::Command { errno } => LaunchError::Command {
+            program,
+            source: said(errno),
+        },
+        Failure::Directory { errno } => LaunchError::Directory {
+            path: directory,
+            source: said(errno),
+        },
+        Failure::Sandbox { step, errno } => LaunchError::Sandbox {
+            step,
+            source: said(errno),
+        },
         Failure::Incomplete { applied } => LaunchError::Incomplete { applied },
     }
 }

@@ -11,7 +11,9 @@ use toolpost_model::{Access, AppliedSandbox, SandboxProfile, SandboxTier};
 
 use super::{Means, Spawned};
 use crate::error::LaunchError;
-use crate::job::{Confines, Job, PRIVATE_TMP, PROTECTED_WRITABLE, ProcessLimits, Root, Stderr, Stdin};
+use crate::job::{
+    Confines, Job, PRIVATE_TMP, PROTECTED_WRITABLE, ProcessLimits, Root, Stderr, Stdin,
+};
 use crate::machine::Scratch;
 use crate::message::{Message, take_frame};
 use crate::probe::{Attempt, ProbePlan, Tried};
@@ -70,27 +72,85 @@ struct Expectation {
 }
 
 const fn must(attempt: Attempt, name: &'static str, down_to: SandboxTier) -> Expectation {
-    Expectation { attempt, name, succeeds: true, down_to }
+    Expectation {
+        attempt,
+        name,
+        succeeds: true,
+        down_to,
+    }
 }
 
 const fn must_not(attempt: Attempt, name: &'static str, down_to: SandboxTier) -> Expectation {
-    Expectation { attempt, name, succeeds: false, down_to }
+    Expectation {
+        attempt,
+        name,
+        succeeds: false,
+        down_to,
+    }
 }
 
 const EXPECTATIONS: &[Expectation] = &[
     must(Attempt::WriteInside, "roots can be written", SandboxTier::C),
-    must(Attempt::WriteTemporary, "there is a private temporary directory", SandboxTier::A),
-    must(Attempt::ListenOnLoopback, "there is a loopback device of its own", SandboxTier::A),
-    must_not(Attempt::WriteOutside, "nothing else can be written", SandboxTier::B),
-    must_not(Attempt::ReadMasked, "masked paths cannot be read", SandboxTier::A),
-    must_not(Attempt::WriteProtected, "protected paths cannot be written", SandboxTier::A),
-    must_not(Attempt::ConnectToHost, "the host's network is out of reach", SandboxTier::C),
-    must_not(Attempt::ConnectToSocket, "the host's sockets are out of reach", SandboxTier::C),
-    must_not(Attempt::SignalHost, "other processes cannot be signalled", SandboxTier::A),
-    must_not(Attempt::SeeHost, "other processes cannot be seen", SandboxTier::A),
-    must_not(Attempt::ReadHostEnvironment, "the host's environment cannot be read", SandboxTier::B),
-    must_not(Attempt::Unshare, "system calls are filtered", SandboxTier::C),
-    must_not(Attempt::HoldCapability, "no capability is left", SandboxTier::C),
+    must(
+        Attempt::WriteTemporary,
+        "there is a private temporary directory",
+        SandboxTier::A,
+    ),
+    must(
+        Attempt::ListenOnLoopback,
+        "there is a loopback device of its own",
+        SandboxTier::A,
+    ),
+    must_not(
+        Attempt::WriteOutside,
+        "nothing else can be written",
+        SandboxTier::B,
+    ),
+    must_not(
+        Attempt::ReadMasked,
+        "masked paths cannot be read",
+        SandboxTier::A,
+    ),
+    must_not(
+        Attempt::WriteProtected,
+        "protected paths cannot be written",
+        SandboxTier::A,
+    ),
+    must_not(
+        Attempt::ConnectToHost,
+        "the host's network is out of reach",
+        SandboxTier::C,
+    ),
+    must_not(
+        Attempt::ConnectToSocket,
+        "the host's sockets are out of reach",
+        SandboxTier::C,
+    ),
+    must_not(
+        Attempt::SignalHost,
+        "other processes cannot be signalled",
+        SandboxTier::A,
+    ),
+    must_not(
+        Attempt::SeeHost,
+        "other processes cannot be seen",
+        SandboxTier::A,
+    ),
+    must_not(
+        Attempt::ReadHostEnvironment,
+        "the host's environment cannot be read",
+        SandboxTier::B,
+    ),
+    must_not(
+        Attempt::Unshare,
+        "system calls are filtered",
+        SandboxTier::C,
+    ),
+    must_not(
+        Attempt::HoldCapability,
+        "no capability is left",
+        SandboxTier::C,
+    ),
 ];
 
 pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
@@ -107,7 +167,12 @@ pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
             }
             Err(error) => {
                 let detail = error.to_string();
-                checks.push(Check { tier, name: "the confines can be built", ok: false, detail });
+                checks.push(Check {
+                    tier,
+                    name: "the confines can be built",
+                    ok: false,
+                    detail,
+                });
                 continue;
             }
         };
@@ -120,24 +185,46 @@ pub(super) fn run(means: &Means, at_most: SandboxTier) -> SelfTest {
         checks.extend(results);
         if holds {
             let (cgroups, missing) = (means.cgroups.describe(), applied.missing);
-            return SelfTest { tier, checks, cgroups, landlock_abi, missing };
+            return SelfTest {
+                tier,
+                checks,
+                cgroups,
+                landlock_abi,
+                missing,
+            };
         }
     }
     let missing = vec!["nothing confines the command".to_owned()];
-    SelfTest { tier: SandboxTier::N, checks, cgroups: means.cgroups.describe(), landlock_abi, missing }
+    SelfTest {
+        tier: SandboxTier::N,
+        checks,
+        cgroups: means.cgroups.describe(),
+        landlock_abi,
+        missing,
+    }
 }
 
 fn check(tier: SandboxTier, expected: &Expectation, tried: &[Tried]) -> Check {
     let result = tried.iter().find(|tried| tried.attempt == expected.attempt);
     let (ok, detail) = match result {
-        Some(Tried { succeeded: true, .. }) => (expected.succeeds, "it was possible".to_owned()),
-        Some(Tried { errno: Some(errno), .. }) => {
-            (!expected.succeeds, format!("refused: {}", std::io::Error::from_raw_os_error(*errno)))
-        }
+        Some(Tried {
+            succeeded: true, ..
+        }) => (expected.succeeds, "it was possible".to_owned()),
+        Some(Tried {
+            errno: Some(errno), ..
+        }) => (
+            !expected.succeeds,
+            format!("refused: {}", std::io::Error::from_raw_os_error(*errno)),
+        ),
         Some(Tried { errno: None, .. }) => (!expected.succeeds, "refused".to_owned()),
         None => (false, "the probe did not say".to_owned()),
     };
-    Check { tier, name: expected.name, ok, detail }
+    Check {
+        tier,
+        name: expected.name,
+        ok,
+        detail,
+    }
 }
 
 struct Probed {
@@ -161,7 +248,9 @@ fn probe(means: &Means, tier: SandboxTier) -> Result<Probed, LaunchError> {
         temporary: (tier == SandboxTier::A).then(|| PathBuf::from(PRIVATE_TMP).into()),
         masked: masked.clone().into(),
         protected: protected.clone().into(),
-        tcp: listener.as_ref().and_then(|listener| listener.local_addr().ok()),
+        tcp: listener
+            .as_ref()
+            .and_then(|listener| listener.local_addr().ok()),
         socket: socket.into(),
         host: std::process::id(),
         host_started: means.host.started(),
@@ -171,7 +260,11 @@ fn probe(means: &Means, tier: SandboxTier) -> Result<Probed, LaunchError> {
     spawned.control.set_read_timeout(patience).map_err(failed)?;
     spawned.control.write_all(&spawned.order).map_err(failed)?;
     let mut probed = hear(&mut spawned)?;
-    for tried in probed.tried.iter_mut().filter(|tried| tried.attempt == Attempt::WriteOutside) {
+    for tried in probed
+        .tried
+        .iter_mut()
+        .filter(|tried| tried.attempt == Attempt::WriteOutside)
+    {
         // It may have had a directory of that name to itself, so what counts is what is here.
         tried.succeeded = ground.holds("written");
     }
@@ -187,7 +280,10 @@ fn job(inside: PathBuf, masked: PathBuf, protected: PathBuf) -> Job {
         stderr: Stderr::Piped,
         confines: Confines {
             profile: SandboxProfile::WorkspaceWrite,
-            roots: vec![Root { path: inside, access: Access::Write }],
+            roots: vec![Root {
+                path: inside,
+                access: Access::Write,
+            }],
             protected: vec![protected],
             masked: vec![masked],
             limits: ProcessLimits::default(),
@@ -204,23 +300,37 @@ fn hear(spawned: &mut Spawned) -> Result<Probed, LaunchError> {
         match take_frame(&mut inbox).map_err(LaunchError::Launcher)? {
             Some(Message::Running(told)) => applied = Some(*told),
             Some(Message::Failed(failure)) => {
-                return Err(super::order::explain(failure, "the probe".to_owned(), PathBuf::new()));
+                return Err(super::order::explain(
+                    failure,
+                    "the probe".to_owned(),
+                    PathBuf::new(),
+                ));
             }
             Some(Message::Ended { .. }) => break,
             None => {
                 let mut part = [0; 4096];
-                match spawned.control.read(&mut part).map_err(LaunchError::Launcher)? {
-                    0 => return Err(LaunchError::Silent { stderr: String::new() }),
+                match spawned
+                    .control
+                    .read(&mut part)
+                    .map_err(LaunchError::Launcher)?
+                {
+                    0 => {
+                        return Err(LaunchError::Silent {
+                            stderr: String::new(),
+                        });
+                    }
                     count => inbox.extend_from_slice(&part[..count]),
                 }
             }
         }
     }
     let mut told = vec![0; 1 << 16];
-    let length =
-        rustix::io::read(&spawned.stdout, &mut told).map_err(|errno| LaunchError::Launcher(errno.into()))?;
-    let tried =
-        serde_json::from_slice(&told[..length]).map_err(|error| LaunchError::Launcher(error.into()))?;
-    let applied = applied.ok_or(LaunchError::Silent { stderr: String::new() })?;
+    let length = rustix::io::read(&spawned.stdout, &mut told)
+        .map_err(|errno| LaunchError::Launcher(errno.into()))?;
+    let tried = serde_json::from_slice(&told[..length])
+        .map_err(|error| LaunchError::Launcher(error.into()))?;
+    let applied = applied.ok_or(LaunchError::Silent {
+        stderr: String::new(),
+    })?;
     Ok(Probed { tried, applied })
 }

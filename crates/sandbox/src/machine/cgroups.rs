@@ -56,7 +56,11 @@ impl Cgroups {
             let probe = group.join(host.next());
             let kills = fs::create_dir(&probe).is_ok() && probe.join("cgroup.kill").exists();
             let _ = fs::remove_dir(&probe);
-            found.unified = Some(Unified { group, counts, kills });
+            found.unified = Some(Unified {
+                group,
+                counts,
+                kills,
+            });
         }
         for group in found.groups() {
             sweep(group, host);
@@ -75,9 +79,19 @@ impl Cgroups {
         say(self.memory.is_some(), "memory by version 1");
         say(self.processes.is_some(), "processes by version 1");
         let unified = self.unified.as_ref();
-        say(unified.is_some_and(|unified| unified.counts), "memory and processes by version 2");
-        say(unified.is_some_and(|unified| unified.kills), "killing by version 2");
-        if parts.is_empty() { "none that this user may use".to_owned() } else { parts.join(", ") }
+        say(
+            unified.is_some_and(|unified| unified.counts),
+            "memory and processes by version 2",
+        );
+        say(
+            unified.is_some_and(|unified| unified.kills),
+            "killing by version 2",
+        );
+        if parts.is_empty() {
+            "none that this user may use".to_owned()
+        } else {
+            parts.join(", ")
+        }
     }
 
     fn groups(&self) -> impl Iterator<Item = &PathBuf> {
@@ -142,10 +156,15 @@ impl Leaf {
     }
 
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        let text =
-            self.kills_counted.as_ref().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+        let text = self
+            .kills_counted
+            .as_ref()
+            .and_then(|file| fs::read_to_string(file).ok())
+            .unwrap_or_default();
         let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        count.and_then(|count| count.trim().parse::<u64>().ok()).is_some_and(|count| count > 0)
+        count
+            .and_then(|count| count.trim().parse::<u64>().ok())
+            .is_some_and(|count| count > 0)
     }
 
     /// Kills all in one go, where the kernel can.
@@ -162,7 +181,8 @@ impl Leaf {
 
     /// Nothing runs in it.
     pub(crate) fn is_empty(&self) -> bool {
-        let members = |folder: &PathBuf| fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        let members =
+            |folder: &PathBuf| fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         self.folders.iter().all(|folder| members(folder).is_empty())
     }
 
@@ -182,7 +202,11 @@ fn write(folder: &Path, file: &str, value: u64) -> io::Result<()> {
 
 fn kill_members(folder: &Path) {
     let members = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-    for pid in members.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw) {
+    for pid in members
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .filter_map(Pid::from_raw)
+    {
         let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
 }
@@ -190,7 +214,11 @@ fn kill_members(folder: &Path) {
 fn can_make_leaves(group: &Path, host: &HostName) -> bool {
     let probe = group.join(host.next());
     let made = fs::create_dir(&probe).is_ok();
-    let joinable = made && fs::OpenOptions::new().write(true).open(probe.join("cgroup.procs")).is_ok();
+    let joinable = made
+        && fs::OpenOptions::new()
+            .write(true)
+            .open(probe.join("cgroup.procs"))
+            .is_ok();
     let _ = fs::remove_dir(&probe);
     joinable
 }
@@ -215,13 +243,18 @@ fn delegate(group: &Path) -> bool {
         return false;
     }
     let below = group.join("toolpost-host");
-    let moved = fs::create_dir(&below).is_ok() && fs::write(below.join("cgroup.procs"), &own).is_ok();
+    let moved =
+        fs::create_dir(&below).is_ok() && fs::write(below.join("cgroup.procs"), &own).is_ok();
     moved && switch_on()
 }
 
 fn sweep(group: &Path, host: &HostName) {
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
-        if !entry.file_name().to_str().is_some_and(|name| host.is_of_a_dead_host(name)) {
+        if !entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| host.is_of_a_dead_host(name))
+        {
             continue;
         }
         let folder = entry.path();
@@ -250,7 +283,11 @@ fn own_group(mounts: &str, groups: &str, controller: Option<&str>) -> Option<Pat
     let path = groups.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
-        let wanted = if controller.is_some() { lists(controllers) } else { controllers.is_empty() };
+        let wanted = if controller.is_some() {
+            lists(controllers)
+        } else {
+            controllers.is_empty()
+        };
         wanted.then_some(path)
     })?;
     let beneath = Path::new(path).strip_prefix(root).ok()?;
@@ -280,7 +317,10 @@ mod tests {
         let unified = "30 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
         let groups = "0::/system.slice/toolpost.service\n";
         let service = "/sys/fs/cgroup/system.slice/toolpost.service";
-        assert_eq!(own_group(unified, groups, None), Some(PathBuf::from(service)));
+        assert_eq!(
+            own_group(unified, groups, None),
+            Some(PathBuf::from(service))
+        );
         assert_eq!(own_group(unified, groups, Some("memory")), None);
     }
 }

@@ -25,10 +25,18 @@ impl HostName {
     pub(crate) fn own() -> Self {
         let pid = std::process::id();
         let namespace = fs::read_link("/proc/self/ns/pid").ok();
-        let namespace = namespace
-            .and_then(|link| link.to_string_lossy().trim_matches(|c: char| !c.is_ascii_digit()).parse().ok());
+        let namespace = namespace.and_then(|link| {
+            link.to_string_lossy()
+                .trim_matches(|c: char| !c.is_ascii_digit())
+                .parse()
+                .ok()
+        });
         let started = started(pid).unwrap_or_default();
-        Self { namespace: namespace.unwrap_or_default(), pid, started }
+        Self {
+            namespace: namespace.unwrap_or_default(),
+            pid,
+            started,
+        }
     }
 
     pub(crate) fn started(&self) -> u64 {
@@ -38,18 +46,29 @@ impl HostName {
     /// A name nothing of this process has had before.
     pub(crate) fn next(&self) -> String {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let Self { namespace, pid, started } = self;
+        let Self {
+            namespace,
+            pid,
+            started,
+        } = self;
         format!("{PREFIX}-{namespace}-{pid}-{started}-{number}")
     }
 
     /// True for names of hosts that could be seen from here and are no longer there.
     pub(crate) fn is_of_a_dead_host(&self, name: &str) -> bool {
-        let Some(rest) = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('-')) else {
+        let Some(rest) = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.strip_prefix('-'))
+        else {
             return false;
         };
         let numbers: Option<Vec<u64>> = rest.split('-').map(|part| part.parse().ok()).collect();
-        let Some([namespace, pid, start, _]) = numbers.as_deref() else { return false };
-        let Ok(pid) = u32::try_from(*pid) else { return false };
+        let Some([namespace, pid, start, _]) = numbers.as_deref() else {
+            return false;
+        };
+        let Ok(pid) = u32::try_from(*pid) else {
+            return false;
+        };
         *namespace == self.namespace && started(pid) != Some(*start)
     }
 }
@@ -65,11 +84,21 @@ mod tests {
     #[test]
     fn only_names_of_dead_hosts_are_swept() {
         let own = HostName::own();
-        let HostName { namespace, pid, started } = own;
+        let HostName {
+            namespace,
+            pid,
+            started,
+        } = own;
         for (name, dead) in [
             (own.next(), false),
-            (format!("toolpost-{namespace}-{pid}-{}-0", started + 1), true),
-            (format!("toolpost-{}-{pid}-{}-0", namespace + 1, started + 1), false),
+            (
+                format!("toolpost-{namespace}-{pid}-{}-0", started + 1),
+                true,
+            ),
+            (
+                format!("toolpost-{}-{pid}-{}-0", namespace + 1, started + 1),
+                false,
+            ),
             (format!("toolpost-{namespace}-{pid}"), false),
             ("toolpost.slice".to_owned(), false),
             ("user.slice".to_owned(), false),

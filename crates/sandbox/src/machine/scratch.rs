@@ -23,7 +23,9 @@ impl Scratch {
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     let scratch = Self { path };
-                    fs::DirBuilder::new().mode(0o700).create(scratch.path.join("home"))?;
+                    fs::DirBuilder::new()
+                        .mode(0o700)
+                        .create(scratch.path.join("home"))?;
                     return Ok(scratch);
                 }
                 // Another launcher of this process has had the number.
@@ -51,7 +53,11 @@ impl Scratch {
     /// Removes what hosts that died have left.
     pub(crate) fn sweep(host: &HostName) {
         for entry in fs::read_dir(PLACE).into_iter().flatten().flatten() {
-            if entry.file_name().to_str().is_some_and(|name| host.is_of_a_dead_host(name)) {
+            if entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| host.is_of_a_dead_host(name))
+            {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }

@@ -28,9 +28,13 @@ pub(crate) fn system_secrets() -> Vec<PathBuf> {
         let mut deeper = Vec::new();
         for directory in level {
             for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-                let Some(rest) = left.checked_sub(1) else { return secrets };
+                let Some(rest) = left.checked_sub(1) else {
+                    return secrets;
+                };
                 left = rest;
-                let Ok(metadata) = entry.metadata() else { continue };
+                let Ok(metadata) = entry.metadata() else {
+                    continue;
+                };
                 if metadata.is_symlink() {
                     continue;
                 }

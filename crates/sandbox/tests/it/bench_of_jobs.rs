@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use toolpost_model::{Access, SandboxProfile, SandboxTier};
 use toolpost_sandbox::{
-    Confines, Ended, Job, LaunchError, Launcher, PRIVATE_HOME, PRIVATE_TMP, Process, ProcessLimits, Root,
-    Stderr, Stdin,
+    Confines, Ended, Job, LaunchError, Launcher, PRIVATE_HOME, PRIVATE_TMP, Process, ProcessLimits,
+    Root, Stderr, Stdin,
 };
 
 /// Nothing here takes this long, unless it hangs.
@@ -48,9 +48,19 @@ impl Bench {
 
     pub(crate) fn with(launcher: Launcher) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root = Root { path: folder.path().canonicalize().unwrap(), access: Access::Write };
-        let confines = Confines { roots: vec![root], ..Confines::default() };
-        Self { launcher, folder, confines }
+        let root = Root {
+            path: folder.path().canonicalize().unwrap(),
+            access: Access::Write,
+        };
+        let confines = Confines {
+            roots: vec![root],
+            ..Confines::default()
+        };
+        Self {
+            launcher,
+            folder,
+            confines,
+        }
     }
 
     pub(crate) fn profile(mut self, profile: SandboxProfile) -> Self {
@@ -76,7 +86,10 @@ impl Bench {
         ];
         Job {
             argv: argv.iter().map(OsString::from).collect(),
-            environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            environment: environment
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
             directory: self.path(""),
             stdin: Stdin::Null,
             stderr: Stderr::Piped,
@@ -112,9 +125,15 @@ pub(crate) async fn finish(mut process: Process) -> Ran {
         }
     };
     let all = async { tokio::join!(stdout.read_to_end(&mut out), read_err, process.wait()).2 };
-    let ended = tokio::time::timeout(PATIENCE, all).await.expect("the command hangs");
+    let ended = tokio::time::timeout(PATIENCE, all)
+        .await
+        .expect("the command hangs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ran { ended, stdout: text(out), stderr: text(err) }
+    Ran {
+        ended,
+        stdout: text(out),
+        stderr: text(err),
+    }
 }
 
 impl Ran {
@@ -145,5 +164,8 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, looking).await.is_ok(), "never: {what}");
+    assert!(
+        tokio::time::timeout(PATIENCE, looking).await.is_ok(),
+        "never: {what}"
+    );
 }

@@ -13,10 +13,16 @@ async fn only_writable_roots_can_be_written() {
         write(&outside.path().join("secret"), "secret");
         write(&library.path().join("code"), "code");
         let mut bench = Bench::at_most(tier);
-        bench.confines.roots.push(Root { path: library.path().to_owned(), access: Access::Read });
+        bench.confines.roots.push(Root {
+            path: library.path().to_owned(),
+            access: Access::Read,
+        });
         let (outside_path, library_path) = (outside.path().display(), library.path().display());
         assert_eq!(bench.run("echo new > file && cat file").await.ok(), "new");
-        assert_eq!(bench.run(&format!("cat {library_path}/code")).await.ok(), "code");
+        assert_eq!(
+            bench.run(&format!("cat {library_path}/code")).await.ok(),
+            "code"
+        );
         for script in [
             format!("echo x > {library_path}/code"),
             format!("rm {library_path}/code"),
@@ -48,7 +54,10 @@ async fn only_writable_roots_can_be_written() {
             assert_ne!(ran.ended.code, Some(0), "{tier:?} {script}: {ran:?}");
         }
         assert!(!outside.path().join("written").exists());
-        assert_eq!(std::fs::read_to_string(library.path().join("code")).unwrap(), "code");
+        assert_eq!(
+            std::fs::read_to_string(library.path().join("code")).unwrap(),
+            "code"
+        );
     }
 }
 
@@ -57,14 +66,29 @@ async fn a_read_only_profile_writes_its_temporary_directory_only() {
     for tier in [SandboxTier::A, SandboxTier::B] {
         let bench = Bench::at_most(tier).profile(SandboxProfile::ReadOnly);
         write(&bench.path("a"), "a");
-        assert_eq!(bench.run("cat a; echo b > $TMPDIR/b; cat $TMPDIR/b").await.ok(), "ab");
-        for script in
-            ["echo x > a", "rm a", "touch new", "mv a b", "chmod 777 a", "ln a $TMPDIR/a && echo > $TMPDIR/a"]
-        {
+        assert_eq!(
+            bench
+                .run("cat a; echo b > $TMPDIR/b; cat $TMPDIR/b")
+                .await
+                .ok(),
+            "ab"
+        );
+        for script in [
+            "echo x > a",
+            "rm a",
+            "touch new",
+            "mv a b",
+            "chmod 777 a",
+            "ln a $TMPDIR/a && echo > $TMPDIR/a",
+        ] {
             if tier == SandboxTier::B && script.starts_with("chmod") {
                 continue;
             }
-            assert_ne!(bench.run(script).await.ended.code, Some(0), "{tier:?} {script}");
+            assert_ne!(
+                bench.run(script).await.ended.code,
+                Some(0),
+                "{tier:?} {script}"
+            );
         }
         let applied = bench.start("true").await.applied().clone();
         assert_eq!(applied.fs_write, ["tmp"]);
@@ -76,8 +100,18 @@ async fn a_read_only_profile_writes_its_temporary_directory_only() {
 async fn what_is_temporary_is_the_jobs_alone() {
     for tier in [SandboxTier::A, SandboxTier::B] {
         let bench = Bench::at_most(tier);
-        bench.run("echo left > $TMPDIR/left-by-a-job; echo left > ~/left-by-a-job").await.ok();
-        assert_ne!(bench.run("cat $TMPDIR/left-by-a-job || cat ~/left-by-a-job").await.ended.code, Some(0));
+        bench
+            .run("echo left > $TMPDIR/left-by-a-job; echo left > ~/left-by-a-job")
+            .await
+            .ok();
+        assert_ne!(
+            bench
+                .run("cat $TMPDIR/left-by-a-job || cat ~/left-by-a-job")
+                .await
+                .ended
+                .code,
+            Some(0)
+        );
         assert!(!std::path::Path::new("/tmp/left-by-a-job").exists());
     }
 }
@@ -87,7 +121,11 @@ async fn protected_paths_hold_and_git_still_reads() {
     let mut bench = Bench::new();
     bench.run("git init -q . && git config user.email a@b && git config user.name n && echo 1 > f && git add f && git commit -qm first").await.ok();
     write(&bench.path(".envrc"), "safe");
-    bench.confines.protected = vec![bench.path(".git"), bench.path(".envrc"), bench.path(".missing")];
+    bench.confines.protected = vec![
+        bench.path(".git"),
+        bench.path(".envrc"),
+        bench.path(".missing"),
+    ];
     let process = bench.start("true").await;
     let expected = [".git", ".envrc"].map(|name| bench.path(name).display().to_string());
     assert_eq!(process.applied().protected, expected);
@@ -105,11 +143,17 @@ async fn protected_paths_hold_and_git_still_reads() {
         assert_ne!(bench.run(script).await.ended.code, Some(0), "{script}");
     }
     assert_eq!(
-        bench.run("echo 2 >> f && git status --porcelain && git log --format=%s").await.ok(),
+        bench
+            .run("echo 2 >> f && git status --porcelain && git log --format=%s")
+            .await
+            .ok(),
         " M f\n?? .envrc\nfirst"
     );
     assert!(bench.run("git diff").await.ok().contains("+2"));
-    assert_eq!(std::fs::read_to_string(bench.path(".envrc")).unwrap(), "safe");
+    assert_eq!(
+        std::fs::read_to_string(bench.path(".envrc")).unwrap(),
+        "safe"
+    );
 }
 
 #[tokio::test]
@@ -149,7 +193,9 @@ async fn masked_paths_cannot_be_read() {
     }
     assert_eq!(
         bench
-            .run(&format!("cat {library_path}/open; echo x > plain/new && mv plain/new deep/new"))
+            .run(&format!(
+                "cat {library_path}/open; echo x > plain/new && mv plain/new deep/new"
+            ))
             .await
             .ok(),
         "open"
@@ -165,40 +211,78 @@ async fn a_mask_beside_what_may_be_read_holds_without_mounts() {
     bench.confines.readable = vec![library.path().to_owned()];
     bench.confines.masked = vec![library.path().join("deep/credentials")];
     let path = library.path().display();
-    assert_eq!(bench.run(&format!("cat {path}/deep/open")).await.ok(), "open");
-    bench.run(&format!("cat {path}/deep/credentials")).await.refused("Permission denied");
+    assert_eq!(
+        bench.run(&format!("cat {path}/deep/open")).await.ok(),
+        "open"
+    );
+    bench
+        .run(&format!("cat {path}/deep/credentials"))
+        .await
+        .refused("Permission denied");
     let missing = bench.start("true").await.applied().missing.clone();
-    assert!(!missing.iter().any(|one| one.contains("masked")), "{missing:?}");
+    assert!(
+        !missing.iter().any(|one| one.contains("masked")),
+        "{missing:?}"
+    );
     bench.confines.masked.push(bench.path("inside"));
     write(&bench.path("inside"), "secret");
     let missing = bench.start("true").await.applied().missing.clone();
-    assert!(missing.iter().any(|one| one.contains("masked")), "{missing:?}");
+    assert!(
+        missing.iter().any(|one| one.contains("masked")),
+        "{missing:?}"
+    );
 }
 
 #[tokio::test]
 async fn roots_may_lie_in_one_another_and_anywhere() {
     let mut bench = Bench::new();
     write(&bench.path("inner/deep/file"), "x");
-    bench.confines.roots.push(Root { path: bench.path("inner"), access: Access::Read });
-    bench.confines.roots.push(Root { path: bench.path("inner/deep"), access: Access::Write });
+    bench.confines.roots.push(Root {
+        path: bench.path("inner"),
+        access: Access::Read,
+    });
+    bench.confines.roots.push(Root {
+        path: bench.path("inner/deep"),
+        access: Access::Write,
+    });
     assert_eq!(
-        bench.run("echo y > inner/deep/file && echo z > outer && cat inner/deep/file").await.ok(),
+        bench
+            .run("echo y > inner/deep/file && echo z > outer && cat inner/deep/file")
+            .await
+            .ok(),
         "y"
     );
     bench.run("echo x > inner/file").await.refused("Read-only");
-    let home = tempfile::Builder::new().prefix(".sandbox-test").tempdir_in("/var/tmp").unwrap();
-    bench.confines.roots.push(Root { path: home.path().to_owned(), access: Access::Write });
-    bench.run(&format!("echo x > {}/file", home.path().display())).await;
+    let home = tempfile::Builder::new()
+        .prefix(".sandbox-test")
+        .tempdir_in("/var/tmp")
+        .unwrap();
+    bench.confines.roots.push(Root {
+        path: home.path().to_owned(),
+        access: Access::Write,
+    });
+    bench
+        .run(&format!("echo x > {}/file", home.path().display()))
+        .await;
     let mut job = bench.job(&["true"]);
-    job.confines.roots = vec![Root { path: "/".into(), access: Access::Write }];
-    assert!(matches!(bench.run_job(job).await, Err(LaunchError::Sandbox { .. })));
+    job.confines.roots = vec![Root {
+        path: "/".into(),
+        access: Access::Write,
+    }];
+    assert!(matches!(
+        bench.run_job(job).await,
+        Err(LaunchError::Sandbox { .. })
+    ));
 }
 
 #[tokio::test]
 async fn the_way_to_a_root_inside_of_a_root_cannot_be_moved() {
     let mut bench = Bench::new();
     write(&bench.path("vendor/deep/library/file"), "plain");
-    bench.confines.roots.push(Root { path: bench.path("vendor/deep/library"), access: Access::Read });
+    bench.confines.roots.push(Root {
+        path: bench.path("vendor/deep/library"),
+        access: Access::Read,
+    });
     for way in ["vendor", "vendor/deep", "vendor/deep/library"] {
         // Beside itself: from one mount to another nothing can be renamed anyway.
         let rename = format!("python3 -I -S -c 'import os; os.rename(\"{way}\", \"{way}-away\")'");
@@ -224,7 +308,10 @@ async fn no_program_is_left_behind_that_lends_its_owners_rights() {
         ] {
             bench.run(attempt).await.refused("not permitted");
         }
-        bench.run("find . -perm /6000 | grep . && exit 1; exit 0").await.ok();
+        bench
+            .run("find . -perm /6000 | grep . && exit 1; exit 0")
+            .await
+            .ok();
     }
 }
 
@@ -235,17 +322,38 @@ async fn a_root_inside_of_a_root_is_not_taken_for_what_a_link_leads_to() {
     for access in [Access::Read, Access::Write] {
         let mut bench = Bench::new();
         write(&bench.path("inner/file"), "plain");
-        bench.run(&format!("mv inner away && ln -s {} inner", secret.path().display())).await.ok();
-        bench.confines.roots.push(Root { path: bench.path("inner"), access });
-        let error = bench.run_job(bench.shell_job("cat inner/file")).await.unwrap_err();
+        bench
+            .run(&format!(
+                "mv inner away && ln -s {} inner",
+                secret.path().display()
+            ))
+            .await
+            .ok();
+        bench.confines.roots.push(Root {
+            path: bench.path("inner"),
+            access,
+        });
+        let error = bench
+            .run_job(bench.shell_job("cat inner/file"))
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains("inner"), "{error}");
         bench.confines.roots.pop();
         bench.confines.readable = vec![bench.path("inner")];
         bench.run("cat inner/file").await.refused("No such file");
         // Without mounts it is left out, and leads nowhere.
         bench.launcher = Bench::at_most(SandboxTier::B).launcher;
-        bench.run("cat inner/file").await.refused("Permission denied");
-        bench.confines.roots.push(Root { path: bench.path("inner"), access });
-        bench.run("echo x > inner/file").await.refused("Permission denied");
+        bench
+            .run("cat inner/file")
+            .await
+            .refused("Permission denied");
+        bench.confines.roots.push(Root {
+            path: bench.path("inner"),
+            access,
+        });
+        bench
+            .run("echo x > inner/file")
+            .await
+            .refused("Permission denied");
     }
 }

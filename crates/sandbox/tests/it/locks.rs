@@ -18,8 +18,14 @@ fn a_thread_is_confined_to_its_roots_and_the_others_are_not() {
         write(&at(name), "x");
     }
     let roots = [
-        Root { path: at("work"), access: Access::Write },
-        Root { path: at("library"), access: Access::Read },
+        Root {
+            path: at("work"),
+            access: Access::Write,
+        },
+        Root {
+            path: at("library"),
+            access: Access::Read,
+        },
     ];
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -48,14 +54,24 @@ fn a_locked_process_can_only_think() {
     let refused = [
         ("read a file", fs::read("/etc/passwd").is_err()),
         ("list a directory", fs::read_dir("/").is_err()),
-        ("write a file", fs::write("/tmp/locked-process-wrote", "x").is_err()),
+        (
+            "write a file",
+            fs::write("/tmp/locked-process-wrote", "x").is_err(),
+        ),
         (
             "connect",
-            TcpStream::connect("127.0.0.1:1").is_err_and(|error| error.raw_os_error() == Some(libc::EPERM)),
+            TcpStream::connect("127.0.0.1:1")
+                .is_err_and(|error| error.raw_os_error() == Some(libc::EPERM)),
         ),
         ("run a program", Command::new("/bin/true").spawn().is_err()),
-        ("start a thread", std::thread::Builder::new().spawn(|| ()).is_err()),
-        ("use much memory", Vec::<u8>::new().try_reserve_exact(128 << 20).is_err()),
+        (
+            "start a thread",
+            std::thread::Builder::new().spawn(|| ()).is_err(),
+        ),
+        (
+            "use much memory",
+            Vec::<u8>::new().try_reserve_exact(128 << 20).is_err(),
+        ),
     ];
     std::io::Write::write_all(&mut &one, b"x").unwrap();
     std::io::Read::read_exact(&mut &other, &mut [0]).unwrap();
@@ -76,8 +92,14 @@ fn a_hardened_host_leaves_no_core() {
     }
     harden_host();
     let limits = fs::read_to_string("/proc/self/limits").unwrap();
-    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"))
+        .unwrap();
     assert_eq!(core.split_whitespace().nth(4), Some("0"));
     // The kernel gives the files about a process that may not be looked into to root.
-    assert_eq!(rustix::process::dumpable_behavior().unwrap(), rustix::process::DumpableBehavior::NotDumpable);
+    assert_eq!(
+        rustix::process::dumpable_behavior().unwrap(),
+        rustix::process::DumpableBehavior::NotDumpable
+    );
 }

@@ -25,7 +25,11 @@ async fn the_network_is_there_only_where_the_profile_says() {
         ] {
             let bench = Bench::at_most(tier).profile(profile);
             let ran = bench.run(&connect(port)).await;
-            assert_eq!(ran.ended.code == Some(0), reaches, "{tier:?} {profile} {ran:?}");
+            assert_eq!(
+                ran.ended.code == Some(0),
+                reaches,
+                "{tier:?} {profile} {ran:?}"
+            );
             let net = bench.start("true").await.applied().net.clone();
             assert_eq!(net == "host", reaches, "{tier:?} {profile} {net}");
         }
@@ -40,12 +44,23 @@ async fn without_the_network_there_is_a_loopback_of_its_own() {
                   client = socket.create_connection(listener.getsockname())\n\
                   client.send(b'hello')\n\
                   print(listener.accept()[0].recv(5).decode())";
-    let ran = bench.run_job(bench.job(&["python3", "-c", script])).await.unwrap();
+    let ran = bench
+        .run_job(bench.job(&["python3", "-c", script]))
+        .await
+        .unwrap();
     assert_eq!(ran.ok(), "hello");
     let pair = "import socket; a, b = socket.socketpair(); a.send(b'x'); print(b.recv(1).decode())";
     for tier in [SandboxTier::A, SandboxTier::B, SandboxTier::C] {
         let bench = Bench::at_most(tier);
-        assert_eq!(bench.run_job(bench.job(&["python3", "-c", pair])).await.unwrap().ok(), "x", "{tier:?}");
+        assert_eq!(
+            bench
+                .run_job(bench.job(&["python3", "-c", pair]))
+                .await
+                .unwrap()
+                .ok(),
+            "x",
+            "{tier:?}"
+        );
     }
 }
 
@@ -55,7 +70,8 @@ async fn sockets_of_the_machine_are_out_of_reach() {
     let path = folder.path().join("docker.sock");
     let _by_path = UnixListener::bind(&path).unwrap();
     let name = format!("toolpost-test-{}", std::process::id());
-    let _by_name = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let _by_name =
+        UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     let try_both = format!(
         "import socket\nfor address in ['{}', '\\0{name}']:\n    try:\n        \
          socket.socket(socket.AF_UNIX).connect(address)\n        print('connected')\n    \
@@ -66,12 +82,17 @@ async fn sockets_of_the_machine_are_out_of_reach() {
         for profile in [SandboxProfile::WorkspaceWrite, SandboxProfile::Network] {
             let bench = Bench::at_most(tier).profile(profile);
             let mut job = bench.job(&["python3", "-c", &try_both]);
-            job.environment.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
+            job.environment
+                .push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
             let process = bench.launcher.start(job).await.unwrap();
             let missing = process.applied().missing.clone();
             let ran = crate::bench_of_jobs::finish(process).await;
             let says_so = missing.iter().any(|one| one.contains("unix sockets"));
-            assert_eq!(ran.ok().is_empty(), !says_so, "{tier:?} {profile} {missing:?} {ran:?}");
+            assert_eq!(
+                ran.ok().is_empty(),
+                !says_so,
+                "{tier:?} {profile} {missing:?} {ran:?}"
+            );
             assert!(tier == SandboxTier::B || !says_so);
         }
     }
@@ -90,8 +111,16 @@ async fn only_usual_kinds_of_sockets_can_be_opened() {
         ("AF_PACKET", "SOCK_RAW", 0, false),
         ("AF_ALG", "SOCK_SEQPACKET", 0, false),
     ] {
-        let script = format!("import socket; socket.socket(socket.{family}, socket.{kind}, {protocol})");
-        let ran = bench.run_job(bench.job(&["python3", "-c", &script])).await.unwrap();
-        assert_eq!(ran.ended.code == Some(0), opens, "{family} {protocol} {ran:?}");
+        let script =
+            format!("import socket; socket.socket(socket.{family}, socket.{kind}, {protocol})");
+        let ran = bench
+            .run_job(bench.job(&["python3", "-c", &script]))
+            .await
+            .unwrap();
+        assert_eq!(
+            ran.ended.code == Some(0),
+            opens,
+            "{family} {protocol} {ran:?}"
+        );
     }
 }

@@ -19,7 +19,10 @@ pub(crate) fn again(test: &str, role: &str) -> Command {
 
 fn command(program: PathBuf, test: &str, role: &str) -> Command {
     let mut command = Command::new(program);
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role).stdin(Stdio::null());
+    command
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ROLE, role)
+        .stdin(Stdio::null());
     command
 }
 
@@ -41,5 +44,11 @@ pub(crate) fn again_as_nobody(test: &str, place: &std::path::Path) -> Command {
 pub(crate) fn must_succeed(mut command: Command) {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}\n{}\n{}", output.status, text(&output.stdout), text(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}\n{}\n{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
 }

@@ -10,7 +10,12 @@ use toolpost_sandbox::{LaunchError, Stderr, Stdin};
 
 use crate::bench_of_jobs::{Bench, finish, write};
 
-const ALL: [SandboxTier; 4] = [SandboxTier::A, SandboxTier::B, SandboxTier::C, SandboxTier::N];
+const ALL: [SandboxTier; 4] = [
+    SandboxTier::A,
+    SandboxTier::B,
+    SandboxTier::C,
+    SandboxTier::N,
+];
 
 #[tokio::test]
 async fn exit_codes_and_signals_are_exact() {
@@ -26,7 +31,11 @@ async fn exit_codes_and_signals_are_exact() {
             ("nothing-of-this-name", Some(127), None),
         ] {
             let ended = bench.run(script).await.ended;
-            assert_eq!((ended.code, ended.signal), (code, signal), "{tier:?} {script}");
+            assert_eq!(
+                (ended.code, ended.signal),
+                (code, signal),
+                "{tier:?} {script}"
+            );
             assert!(!ended.out_of_memory);
         }
     }
@@ -87,10 +96,16 @@ async fn streams_are_kept_apart_or_together() {
     let bench = Bench::new();
     let script = "echo one; echo two >&2; echo three";
     let apart = bench.run(script).await;
-    assert_eq!((apart.stdout.as_str(), apart.stderr.as_str()), ("one\nthree\n", "two\n"));
+    assert_eq!(
+        (apart.stdout.as_str(), apart.stderr.as_str()),
+        ("one\nthree\n", "two\n")
+    );
     let mut job = bench.shell_job(script);
     job.stderr = Stderr::WithStdout;
-    assert_eq!(bench.run_job(job).await.unwrap().stdout, "one\ntwo\nthree\n");
+    assert_eq!(
+        bench.run_job(job).await.unwrap().stdout,
+        "one\ntwo\nthree\n"
+    );
 }
 
 #[tokio::test]
@@ -104,7 +119,10 @@ async fn standard_input_is_nothing_a_pipe_or_a_socket() {
         let mut stdin = process.take_stdin().unwrap();
         let typing = tokio::spawn(async move { stdin.write_all(&vec![b'x'; 300_000]).await });
         let ran = finish(process).await;
-        assert!(ran.ok().ends_with("xend") && ran.ok().len() == 300_003, "{tier:?}");
+        assert!(
+            ran.ok().ends_with("xend") && ran.ok().len() == 300_003,
+            "{tier:?}"
+        );
         typing.await.unwrap().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut job = bench.shell_job("read line; echo got $line");
@@ -121,8 +139,14 @@ async fn what_cannot_run_says_why() {
     let mut job = bench.job(&["true"]);
     job.directory = bench.path("missing");
     let error = bench.run_job(job).await.unwrap_err();
-    assert!(matches!(&error, LaunchError::Directory { path, .. } if path.ends_with("missing")), "{error}");
-    let error = bench.run_job(bench.job(&["no-such-program"])).await.unwrap_err();
+    assert!(
+        matches!(&error, LaunchError::Directory { path, .. } if path.ends_with("missing")),
+        "{error}"
+    );
+    let error = bench
+        .run_job(bench.job(&["no-such-program"]))
+        .await
+        .unwrap_err();
     assert!(
         matches!(&error, LaunchError::Command { program, .. } if program == "no-such-program"),
         "{error}"
@@ -130,11 +154,20 @@ async fn what_cannot_run_says_why() {
     write(&bench.path("data"), "not a program");
     let error = bench.run_job(bench.job(&["./data"])).await.unwrap_err();
     assert!(error.to_string().contains("Permission denied"), "{error}");
-    assert!(matches!(bench.run_job(bench.job(&[])).await, Err(LaunchError::NoCommand)));
-    assert!(matches!(bench.run_job(bench.job(&["a\0b"])).await, Err(LaunchError::Unspeakable { .. })));
+    assert!(matches!(
+        bench.run_job(bench.job(&[])).await,
+        Err(LaunchError::NoCommand)
+    ));
+    assert!(matches!(
+        bench.run_job(bench.job(&["a\0b"])).await,
+        Err(LaunchError::Unspeakable { .. })
+    ));
     let mut job = bench.job(&["true"]);
     job.directory = PathBuf::from("relative");
-    assert!(matches!(bench.run_job(job).await, Err(LaunchError::NotAbsolute { .. })));
+    assert!(matches!(
+        bench.run_job(job).await,
+        Err(LaunchError::NotAbsolute { .. })
+    ));
     let mut job = bench.job(&["true"]);
     job.confines.roots[0].path = PathBuf::from("/nowhere/at/all");
     let error = bench.run_job(job).await.unwrap_err();
@@ -146,7 +179,10 @@ async fn a_launcher_that_is_none_is_told_apart() {
     let launcher = toolpost_sandbox::Launcher::new(PathBuf::from("/bin/true"));
     assert_eq!(launcher.tier(), SandboxTier::N);
     let bench = Bench::with(launcher);
-    assert!(matches!(bench.run_job(bench.job(&["true"])).await, Err(LaunchError::Silent { .. })));
+    assert!(matches!(
+        bench.run_job(bench.job(&["true"])).await,
+        Err(LaunchError::Silent { .. })
+    ));
 }
 
 #[tokio::test]
@@ -158,11 +194,16 @@ async fn only_the_jobs_own_environment_is_there() {
     ] {
         let bench = Bench::at_most(tier).profile(profile);
         let ran = bench.run_job(bench.job(&["env"])).await.unwrap();
-        let mut names: Vec<&str> = ran.ok().lines().filter_map(|line| line.split('=').next()).collect();
+        let mut names: Vec<&str> = ran
+            .ok()
+            .lines()
+            .filter_map(|line| line.split('=').next())
+            .collect();
         names.sort_unstable();
         assert_eq!(names, ["HOME", "LANG", "PATH", "TMPDIR"], "{tier:?}");
-        let ran =
-            bench.run("test -w $HOME && test -w $TMPDIR && ps -o sid= -p $$ | tr -d ' '; echo $$").await;
+        let ran = bench
+            .run("test -w $HOME && test -w $TMPDIR && ps -o sid= -p $$ | tr -d ' '; echo $$")
+            .await;
         let mut lines = ran.ok().lines();
         assert_eq!(lines.next(), lines.next(), "leads its own session");
     }

@@ -12,14 +12,16 @@ async fn nothing_of_the_host_can_be_seen() {
     const TEST: &str = "secrets::nothing_of_the_host_can_be_seen";
     if roles::role().is_none() {
         let mut host = roles::again(TEST, "host");
-        host.env("API_TOKEN", "very-secret-value").stderr(Stdio::piped());
+        host.env("API_TOKEN", "very-secret-value")
+            .stderr(Stdio::piped());
         return roles::must_succeed(host);
     }
     let host = std::process::id();
     for tier in [SandboxTier::A, SandboxTier::B] {
         let bench = Bench::at_most(tier);
-        let everybody =
-            bench.run("cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; true").await;
+        let everybody = bench
+            .run("cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; true")
+            .await;
         assert!(!everybody.stdout.contains("very-secret-value"), "{tier:?}");
         for script in [
             format!("cat /proc/{host}/environ"),
@@ -36,7 +38,12 @@ async fn nothing_of_the_host_can_be_seen() {
     }
     let bench = Bench::new();
     // The launcher's two, the shell and `ls`; `wc` may be there already.
-    let seen = bench.run("ls -d /proc/[0-9]* | wc -l").await.ok().parse::<u32>().unwrap_or(99);
+    let seen = bench
+        .run("ls -d /proc/[0-9]* | wc -l")
+        .await
+        .ok()
+        .parse::<u32>()
+        .unwrap_or(99);
     assert!((3..=4).contains(&seen), "{seen} processes");
     for script in [
         "cat /proc/1/environ",
@@ -48,7 +55,11 @@ async fn nothing_of_the_host_can_be_seen() {
     ] {
         assert_ne!(bench.run(script).await.ended.code, Some(0), "{script}");
     }
-    assert_eq!(bench.run("ls /proc/self/fd | wc -l").await.ok(), "4", "three streams and the listing itself");
+    assert_eq!(
+        bench.run("ls /proc/self/fd | wc -l").await.ok(),
+        "4",
+        "three streams and the listing itself"
+    );
 }
 
 #[tokio::test]
@@ -74,14 +85,20 @@ async fn looking_into_processes_and_the_kernel_is_refused() {
                 "import ctypes; c = ctypes.CDLL(None, use_errno=True); \
                  print(c.syscall({number}, 0, 0, 0, 0, 0), ctypes.get_errno())"
             );
-            let ran = bench.run_job(bench.job(&["python3", "-c", &script])).await.unwrap();
+            let ran = bench
+                .run_job(bench.job(&["python3", "-c", &script]))
+                .await
+                .unwrap();
             assert_eq!(ran.ok(), "-1 1", "{tier:?} {name}");
         }
         let clone3 = format!(
             "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.syscall({}, 0, 0), ctypes.get_errno())",
             libc::SYS_clone3
         );
-        let ran = bench.run_job(bench.job(&["python3", "-c", &clone3])).await.unwrap();
+        let ran = bench
+            .run_job(bench.job(&["python3", "-c", &clone3]))
+            .await
+            .unwrap();
         assert_eq!(ran.ok(), format!("-1 {}", libc::ENOSYS), "{tier:?}");
     }
 }

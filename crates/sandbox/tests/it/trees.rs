@@ -14,7 +14,11 @@ use crate::roles;
 /// A number of seconds nobody else sleeps for, by which processes are found again.
 fn token() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("9{}.{:04}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "9{}.{:04}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// The command lines of the machine's processes that hold the token.
@@ -23,7 +27,12 @@ fn alive(token: &str) -> Vec<String> {
         let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&command).replace('\0', " ")
     };
-    std::fs::read_dir("/proc").unwrap().flatten().map(line).filter(|line| line.contains(token)).collect()
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(line)
+        .filter(|line| line.contains(token))
+        .collect()
 }
 
 /// Ways to outlive one's parent; each leaves a sleeper with the token and a command that waits.
@@ -31,14 +40,25 @@ const HIDING: &[(&str, &str)] = &[
     ("a child", "sleep @ & wait"),
     ("a session of its own", "setsid sleep @ & wait"),
     ("a daemon", "(setsid sh -c 'sleep @ &' &) ; sleep @"),
-    ("deaf to being asked", "trap '' TERM HUP INT; sleep @ & wait; wait"),
+    (
+        "deaf to being asked",
+        "trap '' TERM HUP INT; sleep @ & wait; wait",
+    ),
     ("stopped", "sleep @ & kill -STOP $!; wait"),
     ("stopped itself", "sleep @ & kill -STOP $$"),
-    ("without streams", "nohup setsid sleep @ </dev/null >/dev/null 2>&1 & sleep @"),
+    (
+        "without streams",
+        "nohup setsid sleep @ </dev/null >/dev/null 2>&1 & sleep @",
+    ),
 ];
 
 fn kinds() -> Vec<Bench> {
-    let tiers = [SandboxTier::A, SandboxTier::B, SandboxTier::C, SandboxTier::N];
+    let tiers = [
+        SandboxTier::A,
+        SandboxTier::B,
+        SandboxTier::C,
+        SandboxTier::N,
+    ];
     let mut benches: Vec<Bench> = tiers.into_iter().map(Bench::at_most).collect();
     benches.push(Bench::new().profile(SandboxProfile::None));
     benches
@@ -56,8 +76,15 @@ async fn a_kill_leaves_nothing() {
     for bench in kinds() {
         for (name, way) in HIDING {
             let (mut process, token) = hide(&bench, way).await;
-            let ended = tokio::time::timeout(PATIENCE, process.kill()).await.expect("kill hangs");
-            assert_eq!(alive(&token), Vec::<String>::new(), "{name} {:?}", process.applied());
+            let ended = tokio::time::timeout(PATIENCE, process.kill())
+                .await
+                .expect("kill hangs");
+            assert_eq!(
+                alive(&token),
+                Vec::<String>::new(),
+                "{name} {:?}",
+                process.applied()
+            );
             assert_eq!((ended.code, ended.signal), (None, Some(9)), "{name}");
         }
     }
@@ -79,8 +106,9 @@ async fn the_commands_end_is_the_end_of_what_it_started() {
     for bench in kinds() {
         let token = token();
         // The sleepers hold the pipes open, and must not be waited for.
-        let script =
-            format!("sleep {token} & setsid sleep {token} & (setsid sleep {token} &); echo done; exit 5");
+        let script = format!(
+            "sleep {token} & setsid sleep {token} & (setsid sleep {token} &); echo done; exit 5"
+        );
         let ran = bench.run(&script).await;
         assert_eq!((ran.ended.code, ran.stdout.as_str()), (Some(5), "done\n"));
         eventually("the sleepers are gone", || alive(&token).is_empty()).await;
@@ -90,12 +118,15 @@ async fn the_commands_end_is_the_end_of_what_it_started() {
 #[tokio::test]
 async fn being_asked_to_end_reaches_the_command() {
     for bench in kinds() {
-        let mut process =
-            bench.start("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done").await;
+        let mut process = bench
+            .start("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done")
+            .await;
         let mut lines = BufReader::new(process.take_stdout().unwrap()).lines();
         assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
         process.terminate();
-        let ended = tokio::time::timeout(PATIENCE, process.wait()).await.expect("it does not hear");
+        let ended = tokio::time::timeout(PATIENCE, process.wait())
+            .await
+            .expect("it does not hear");
         assert_eq!(ended.code, Some(7));
         assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("bye"));
         assert_eq!(process.wait().await, ended, "asked again");
@@ -113,7 +144,12 @@ async fn a_wait_can_be_given_up() {
         let waiting = tokio::time::timeout(Duration::from_millis(5), process.wait());
         assert!(waiting.await.is_err(), "it waits for a line");
     }
-    process.take_stdin().unwrap().write_all(b"line\n").await.unwrap();
+    process
+        .take_stdin()
+        .unwrap()
+        .write_all(b"line\n")
+        .await
+        .unwrap();
     assert_eq!(process.wait().await.code, Some(4));
 }
 
@@ -135,15 +171,25 @@ async fn a_hosts_death_is_the_end_of_everything() {
         let (token, kind) = token.split_once('/').unwrap();
         let bench = kinds().remove(kind.parse().unwrap());
         let _process = bench
-            .start(&format!("trap '' TERM; setsid sleep {token} & (setsid sleep {token} &); wait"))
+            .start(&format!(
+                "trap '' TERM; setsid sleep {token} & (setsid sleep {token} &); wait"
+            ))
             .await;
         println!("started");
         return std::future::pending().await;
     }
     for kind in 0..kinds().len() {
         let token = token();
-        let mut host = roles::again(TEST, &format!("{token}/{kind}")).stdout(Stdio::null()).spawn().unwrap();
-        let sleepers = || alive(&token).iter().filter(|line| line.starts_with("sleep ")).count();
+        let mut host = roles::again(TEST, &format!("{token}/{kind}"))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let sleepers = || {
+            alive(&token)
+                .iter()
+                .filter(|line| line.starts_with("sleep "))
+                .count()
+        };
         eventually("they sleep", || sleepers() == 2).await;
         host.kill().unwrap();
         host.wait().unwrap();
@@ -151,7 +197,9 @@ async fn a_hosts_death_is_the_end_of_everything() {
     }
     // What dead hosts left in the file systems is cleared up by the next one.
     eventually("groups of dead hosts are removed", || {
-        drop(toolpost_sandbox::Launcher::new(crate::bench_of_jobs::launcher_program()));
+        drop(toolpost_sandbox::Launcher::new(
+            crate::bench_of_jobs::launcher_program(),
+        ));
         crate::leaks::groups_of_the_dead() == 0
     })
     .await;

@@ -11,8 +11,8 @@ use serde_json::Value;
 use toolpost_a2a::{
     CANONICAL_URI,
     wire::{
-        Dialect, EXTENSIONS_0_3, EXTENSIONS_1_0, ErrorCode, Refusal, RequestId, SendAnswer, SendParams,
-        TaskParams, VERSION, activates,
+        Dialect, EXTENSIONS_0_3, EXTENSIONS_1_0, ErrorCode, Refusal, RequestId, SendAnswer,
+        SendParams, TaskParams, VERSION, activates,
     },
 };
 use toolpost_model::Principal;
@@ -45,7 +45,10 @@ pub(super) struct Answered {
 
 impl Answered {
     pub(super) fn value(value: Value) -> Self {
-        Self { reply: Reply::Value(value), tells_events: false }
+        Self {
+            reply: Reply::Value(value),
+            tells_events: false,
+        }
     }
 
     pub(super) fn telling(mut self, tells_events: bool) -> Self {
@@ -60,16 +63,27 @@ pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
 
 /// Whether a peer names the extension in a header of either spelling.
 pub(super) fn knows_events(headers: &HeaderMap) -> bool {
-    let named = [EXTENSIONS_1_0, EXTENSIONS_0_3].into_iter().flat_map(|name| headers.get_all(name));
+    let named = [EXTENSIONS_1_0, EXTENSIONS_0_3]
+        .into_iter()
+        .flat_map(|name| headers.get_all(name));
     activates(named.filter_map(|value| value.to_str().ok()))
 }
 
 /// A body of JSON, within the limit. Only JSON is taken: a form that a browser posts across sites is not.
-pub(super) async fn json_body(face: &Face, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    let media_type =
-        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+pub(super) async fn json_body(
+    face: &Face,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Bytes, Problem> {
+    let media_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let name = media_type.split(';').next().unwrap_or_default().trim();
-    if !["application/json", "application/a2a+json"].iter().any(|known| name.eq_ignore_ascii_case(known)) {
+    if !["application/json", "application/a2a+json"]
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
+    {
         return Err(Problem::unsupported_media_type());
     }
     read_body(body, face.body_limit).await
@@ -91,7 +105,9 @@ pub(super) fn parsed(body: &[u8]) -> Result<Value, Refusal> {
 pub(super) fn marked(mut response: Response, dialect: Dialect, tells_events: bool) -> Response {
     if tells_events {
         let name = HeaderName::from_static(dialect.extensions_header());
-        response.headers_mut().insert(name, HeaderValue::from_static(CANONICAL_URI));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(CANONICAL_URI));
     }
     response
 }
@@ -107,11 +123,20 @@ pub(super) fn tellable(face: &Face, mut refusal: Refusal) -> Refusal {
 }
 
 pub(super) fn caller(principal: Principal, headers: &HeaderMap, dialect: Dialect) -> Caller {
-    Caller { principal, dialect, knows_events: knows_events(headers), span: caller_span(headers) }
+    Caller {
+        principal,
+        dialect,
+        knows_events: knows_events(headers),
+        span: caller_span(headers),
+    }
 }
 
 /// A message whose answer is a task or a message.
-pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: &Value) -> Result<Answered, Refusal> {
+pub(super) async fn send(
+    face: &Arc<Face>,
+    caller: &Caller,
+    params: &Value,
+) -> Result<Answered, Refusal> {
     let params = SendParams::read(params, caller.dialect)?;
     let (blocking, history_length) = (params.blocking, params.history_length);
     let (answer, tells_events) = match operations::send(face, caller, params).await? {
@@ -120,7 +145,10 @@ pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: &Value) -> R
             if blocking {
                 operations::settled(face, &task).await;
             }
-            (SendAnswer::Task(operations::told(&task, remark, history_length)), task.tells_events)
+            (
+                SendAnswer::Task(operations::told(&task, remark, history_length)),
+                task.tells_events,
+            )
         }
     };
     Ok(Answered::value(answer.to_value(caller.dialect)).telling(tells_events))
@@ -134,20 +162,38 @@ pub(super) async fn send_streaming(
     envelope: Option<RequestId>,
 ) -> Result<Answered, Refusal> {
     let params = SendParams::read(params, caller.dialect)?;
-    let (history_length, written) = (params.history_length, Written { dialect: caller.dialect, envelope });
+    let (history_length, written) = (
+        params.history_length,
+        Written {
+            dialect: caller.dialect,
+            envelope,
+        },
+    );
     // Before anything begins: a task whose stream is refused would run unseen.
     let place = take_place(face, caller)?;
     let (response, tells_events) = match operations::send(face, caller, params).await? {
         Sent::Message(message) => (stream::of_message(message, &written), caller.knows_events),
-        Sent::Task { task, remark, is_new } => {
+        Sent::Task {
+            task,
+            remark,
+            is_new,
+        } => {
             // A new task is told from its beginning, however far it got meanwhile.
             let length = if is_new { 1 } else { task.length() };
             let tells_events = task.tells_events;
-            let from = From { task, length, remark, history_length };
+            let from = From {
+                task,
+                length,
+                remark,
+                history_length,
+            };
             (stream::of_task(face, from, written, place), tells_events)
         }
     };
-    Ok(Answered { reply: Reply::Stream(response), tells_events })
+    Ok(Answered {
+        reply: Reply::Stream(response),
+        tells_events,
+    })
 }
 
 /// A place among the caller's streams.
@@ -158,14 +204,22 @@ fn take_place(face: &Face, caller: &Caller) -> Result<StreamPlace, Refusal> {
     })
 }
 
-pub(super) async fn get(face: &Arc<Face>, caller: &Caller, params: &Value) -> Result<Answered, Refusal> {
+pub(super) async fn get(
+    face: &Arc<Face>,
+    caller: &Caller,
+    params: &Value,
+) -> Result<Answered, Refusal> {
     let params = TaskParams::read(params)?;
     let task = operations::find(face, caller, &params.id).await?;
     let told = operations::told(&task, None, params.history_length);
     Ok(Answered::value(told.to_value(caller.dialect)).telling(task.tells_events))
 }
 
-pub(super) async fn cancel(face: &Arc<Face>, caller: &Caller, params: &Value) -> Result<Answered, Refusal> {
+pub(super) async fn cancel(
+    face: &Arc<Face>,
+    caller: &Caller,
+    params: &Value,
+) -> Result<Answered, Refusal> {
     let params = TaskParams::read(params)?;
     let task = operations::cancel(face, caller, &params).await?;
     let told = operations::told(&task, None, params.history_length);
@@ -186,13 +240,31 @@ pub(super) async fn subscribe(
     match caller.dialect {
         Dialect::V1_0 if is_over => {
             let why = "this task has ended; get it instead";
-            return Err(Refusal::new(ErrorCode::UnsupportedOperation, why).fact("taskId", task.id.as_str()));
+            return Err(
+                Refusal::new(ErrorCode::UnsupportedOperation, why).fact("taskId", task.id.as_str())
+            );
         }
         Dialect::V0_3 | Dialect::V1_0 => {}
     }
     let tells_events = task.tells_events;
-    let from = From { task, length, remark: None, history_length: params.history_length };
+    let from = From {
+        task,
+        length,
+        remark: None,
+        history_length: params.history_length,
+    };
     let place = take_place(face, caller)?;
-    let response = stream::of_task(face, from, Written { dialect: caller.dialect, envelope }, place);
-    Ok(Answered { reply: Reply::Stream(response), tells_events })
+    let response = stream::of_task(
+        face,
+        from,
+        Written {
+            dialect: caller.dialect,
+            envelope,
+        },
+        place,
+    );
+    Ok(Answered {
+        reply: Reply::Stream(response),
+        tells_events,
+    })
 }

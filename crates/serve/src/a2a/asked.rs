@@ -39,13 +39,22 @@ pub(super) fn invalid(message: impl Into<String>) -> Refusal {
 /// everybody gets to see of it; two that look alike then are told apart.
 pub(super) fn calls(message: &Message, shown: impl Fn(&str) -> String) -> Result<Asked, Refusal> {
     if message.message_id.len() > LONGEST_ID {
-        return Err(invalid(format!("`messageId` is longer than {LONGEST_ID} bytes")));
+        return Err(invalid(format!(
+            "`messageId` is longer than {LONGEST_ID} bytes"
+        )));
     }
-    let mut asked = Asked { calls: Vec::new(), speaks_events: false };
+    let mut asked = Asked {
+        calls: Vec::new(),
+        speaks_events: false,
+    };
     for part in &message.parts {
-        let Some((call, speaks_events)) = call(part) else { continue };
+        let Some((call, speaks_events)) = call(part) else {
+            continue;
+        };
         if asked.calls.len() == MOST_CALLS {
-            return Err(invalid(format!("a message can hold up to {MOST_CALLS} tool calls")));
+            return Err(invalid(format!(
+                "a message can hold up to {MOST_CALLS} tool calls"
+            )));
         }
         let mut call = call?;
         call.tool_call_id = shown(&call.tool_call_id);
@@ -66,8 +75,16 @@ fn tell_apart(calls: &mut [AskedCall]) {
         if is_given && taken.insert(call.tool_call_id.clone()) {
             continue;
         }
-        let wished = if is_given { call.tool_call_id.clone() } else { format!("call-{}", place + 1) };
-        let mut id = if is_given { format!("{wished}-2") } else { wished.clone() };
+        let wished = if is_given {
+            call.tool_call_id.clone()
+        } else {
+            format!("call-{}", place + 1)
+        };
+        let mut id = if is_given {
+            format!("{wished}-2")
+        } else {
+            wished.clone()
+        };
         let mut next = 2;
         while given.contains(&id) || !taken.insert(id.clone()) {
             id = format!("{wished}-{next}");
@@ -79,27 +96,49 @@ fn tell_apart(calls: &mut [AskedCall]) {
 
 /// The call in a part, if it is one, and whether it is written as a tool event.
 fn call(part: &Part) -> Option<(Result<AskedCall, Refusal>, bool)> {
-    let Some(Value::Object(mut data)) = part.narrowed_data() else { return None };
-    let adk = part.metadata.as_ref().and_then(|metadata| metadata.get("adk_type")).and_then(Value::as_str);
+    let Some(Value::Object(mut data)) = part.narrowed_data() else {
+        return None;
+    };
+    let adk = part
+        .metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get("adk_type"))
+        .and_then(Value::as_str);
     let kind = data.get("type").and_then(Value::as_str);
     let is_event = matches!(kind, Some("tool-call" | "tool-input-available"));
     if !is_event && adk != Some("function_call") {
         return None;
     }
     let text = |data: &serde_json::Map<String, Value>, names: [&str; 2]| {
-        let found = names.iter().find_map(|name| data.get(*name).and_then(Value::as_str));
+        let found = names
+            .iter()
+            .find_map(|name| data.get(*name).and_then(Value::as_str));
         found.unwrap_or_default().to_owned()
     };
-    let (tool_call_id, tool) = (text(&data, ["toolCallId", "id"]), text(&data, ["toolName", "name"]));
+    let (tool_call_id, tool) = (
+        text(&data, ["toolCallId", "id"]),
+        text(&data, ["toolName", "name"]),
+    );
     let read = if tool.is_empty() {
         Err(invalid("a tool call must name its tool as `toolName`"))
     } else if tool.len() > LONGEST_NAME {
-        Err(invalid(format!("`toolName` is longer than {LONGEST_NAME} bytes")))
+        Err(invalid(format!(
+            "`toolName` is longer than {LONGEST_NAME} bytes"
+        )))
     } else if tool_call_id.len() > LONGEST_ID {
-        Err(invalid(format!("`toolCallId` is longer than {LONGEST_ID} bytes")))
+        Err(invalid(format!(
+            "`toolCallId` is longer than {LONGEST_ID} bytes"
+        )))
     } else {
-        let input = data.remove("input").or_else(|| data.remove("args")).unwrap_or_else(|| json!({}));
-        Ok(AskedCall { tool_call_id, tool, input })
+        let input = data
+            .remove("input")
+            .or_else(|| data.remove("args"))
+            .unwrap_or_else(|| json!({}));
+        Ok(AskedCall {
+            tool_call_id,
+            tool,
+            input,
+        })
     };
     Some((read, is_event))
 }
@@ -121,7 +160,10 @@ pub(super) fn answer(message: &Message) -> Result<Answer, Refusal> {
             Content::Data(data) if data["type"] == "tool-approval-response" => response(data)?,
             Content::Text(text) if text.trim().is_empty() => continue,
             Content::Text(text) => match in_a_word(text) {
-                Some(verdict) => Answer { question: None, verdict },
+                Some(verdict) => Answer {
+                    question: None,
+                    verdict,
+                },
                 None => return Err(unclear()),
             },
             Content::Data(_) | Content::Raw(_) | Content::Url(_) => return Err(unclear()),
@@ -146,17 +188,24 @@ impl Answer {
     fn and(self, other: Self) -> Result<Self, Refusal> {
         let question = match (self.question, other.question) {
             (Some(one), Some(another)) if one != another => {
-                return Err(invalid("this message answers two questions; send a message for each"));
+                return Err(invalid(
+                    "this message answers two questions; send a message for each",
+                ));
             }
             (one, another) => one.or(another),
         };
         let verdict = match (self.verdict, other.verdict) {
             (Verdict::Deny { feedback: one }, Verdict::Deny { feedback: another }) => {
-                Verdict::Deny { feedback: one.or(another) }
+                Verdict::Deny {
+                    feedback: one.or(another),
+                }
             }
             (verdict @ Verdict::Allow { .. }, Verdict::Allow { .. }) => verdict,
-            (Verdict::Allow { .. }, Verdict::Deny { .. }) | (Verdict::Deny { .. }, Verdict::Allow { .. }) => {
-                return Err(invalid("this message says both yes and no; nothing was decided"));
+            (Verdict::Allow { .. }, Verdict::Deny { .. })
+            | (Verdict::Deny { .. }, Verdict::Allow { .. }) => {
+                return Err(invalid(
+                    "this message says both yes and no; nothing was decided",
+                ));
             }
         };
         Ok(Self { question, verdict })
@@ -177,14 +226,23 @@ fn response(data: &Value) -> Result<Answer, Refusal> {
         _ => None,
     };
     match data["approved"].as_bool() {
-        Some(true) => Ok(Answer { question, verdict: allowed() }),
-        Some(false) => Ok(Answer { question, verdict: Verdict::Deny { feedback: reason } }),
+        Some(true) => Ok(Answer {
+            question,
+            verdict: allowed(),
+        }),
+        Some(false) => Ok(Answer {
+            question,
+            verdict: Verdict::Deny { feedback: reason },
+        }),
         None => Err(invalid("`approved` must be true or false")),
     }
 }
 
 fn in_a_word(text: &str) -> Option<Verdict> {
-    let word = text.trim().trim_end_matches(['.', '!']).to_ascii_lowercase();
+    let word = text
+        .trim()
+        .trim_end_matches(['.', '!'])
+        .to_ascii_lowercase();
     match word.as_str() {
         "approve" | "approved" | "allow" | "yes" => Some(allowed()),
         "reject" | "rejected" | "deny" | "no" => Some(Verdict::Deny { feedback: None }),
@@ -193,7 +251,12 @@ fn in_a_word(text: &str) -> Option<Verdict> {
 }
 
 fn allowed() -> Verdict {
-    Verdict::Allow { scope: ApprovalScope::Once, rule: None, valid_for_seconds: None, arguments: None }
+    Verdict::Allow {
+        scope: ApprovalScope::Once,
+        rule: None,
+        valid_for_seconds: None,
+        arguments: None,
+    }
 }
 
 #[cfg(test)]
@@ -227,7 +290,13 @@ mod tests {
         let told: Vec<_> = asked
             .calls
             .iter()
-            .map(|call| (call.tool_call_id.as_str(), call.tool.as_str(), call.input.to_string()))
+            .map(|call| {
+                (
+                    call.tool_call_id.as_str(),
+                    call.tool.as_str(),
+                    call.input.to_string(),
+                )
+            })
             .collect();
         let expected = [
             ("a", "add", r#"{"n":2}"#),
@@ -235,17 +304,23 @@ mod tests {
             ("call-3", "now", "{}"),
             ("f", "fetch", "{}"),
         ];
-        assert_eq!(told, expected.map(|(id, tool, input)| (id, tool, input.to_owned())));
+        assert_eq!(
+            told,
+            expected.map(|(id, tool, input)| (id, tool, input.to_owned()))
+        );
         assert!(asked.speaks_events);
     }
 
     #[test]
     fn ids_that_were_given_are_kept_and_the_others_are_made_around_them() {
         let check = |given: &[&str], expected: &[&str]| {
-            let part =
-                |id: &&str| json!({ "data": { "type": "tool-call", "toolCallId": id, "toolName": "t" } });
+            let part = |id: &&str| json!({ "data": { "type": "tool-call", "toolCallId": id, "toolName": "t" } });
             let asked = calls(&message(&given.iter().map(part).collect())).unwrap();
-            let ids: Vec<_> = asked.calls.iter().map(|call| call.tool_call_id.as_str()).collect();
+            let ids: Vec<_> = asked
+                .calls
+                .iter()
+                .map(|call| call.tool_call_id.as_str())
+                .collect();
             assert_eq!(ids, expected, "{given:?}");
         };
         check(&["a", "a", "a-2"], &["a", "a-3", "a-2"]);
@@ -260,11 +335,19 @@ mod tests {
             json!([{ "data": { "type": "tool-call", "toolCallId": "a" } }]),
             json!([{ "data": { "type": "tool-call", "toolCallId": "a", "toolName": 5 } }]),
             json!([{ "data": { "type": "tool-call", "toolCallId": "x".repeat(257), "toolName": "t" } }]),
-            Value::Array(vec![json!({ "data": { "type": "tool-call", "toolName": "t" } }); 65]),
+            Value::Array(vec![
+                json!({ "data": { "type": "tool-call", "toolName": "t" } });
+                65
+            ]),
         ] {
             assert!(calls(&message(&parts)).is_err(), "{parts}");
         }
-        assert_eq!(calls(&message(&json!([{ "text": "hello" }]))).unwrap().calls, []);
+        assert_eq!(
+            calls(&message(&json!([{ "text": "hello" }])))
+                .unwrap()
+                .calls,
+            []
+        );
     }
 
     #[test]
@@ -276,11 +359,18 @@ mod tests {
         let check = |part: Value, allowed: Option<bool>| {
             assert_eq!(told(&json!([part])), allowed, "{part}");
             assert_eq!(told(&json!([part, part])), allowed, "said twice: {part}");
-            assert_eq!(told(&json!([part, { "text": "wait" }])), None, "with more beside it: {part}");
-            assert_eq!(told(&json!([part, { "data": { "type": "tool-call" } }])), None, "{part}");
+            assert_eq!(
+                told(&json!([part, { "text": "wait" }])),
+                None,
+                "with more beside it: {part}"
+            );
+            assert_eq!(
+                told(&json!([part, { "data": { "type": "tool-call" } }])),
+                None,
+                "{part}"
+            );
         };
-        let data =
-            |approved: bool| json!({ "data": { "type": "tool-approval-response", "approved": approved } });
+        let data = |approved: bool| json!({ "data": { "type": "tool-approval-response", "approved": approved } });
         for (one, other) in [
             (json!({ "text": "yes" }), data(false)),
             (json!({ "text": "no" }), data(true)),
@@ -290,16 +380,25 @@ mod tests {
             assert_eq!(told(&json!([one, other])), None, "{one} {other}");
             assert_eq!(told(&json!([other, one])), None, "{other} {one}");
         }
-        assert_eq!(told(&json!([{ "text": "no" }, data(false), { "text": " " }])), Some(false));
+        assert_eq!(
+            told(&json!([{ "text": "no" }, data(false), { "text": " " }])),
+            Some(false)
+        );
         check(json!({ "text": " Yes. " }), Some(true));
         check(json!({ "text": "deny" }), Some(false));
         check(json!({ "text": "yes, but later" }), None);
-        check(json!({ "data": { "type": "tool-approval-response", "approved": true } }), Some(true));
+        check(
+            json!({ "data": { "type": "tool-approval-response", "approved": true } }),
+            Some(true),
+        );
         check(
             json!({ "data": { "type": "tool-approval-response", "approved": false, "reason": "r" } }),
             Some(false),
         );
-        check(json!({ "data": { "type": "tool-approval-response", "approved": "true" } }), None);
+        check(
+            json!({ "data": { "type": "tool-approval-response", "approved": "true" } }),
+            None,
+        );
         check(
             json!({ "data": { "type": "tool-approval-response", "approved": true, "approvalId": "x" } }),
             None,

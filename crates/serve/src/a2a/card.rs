@@ -36,9 +36,14 @@ pub(super) async fn public(
     };
     let text = card.to_string();
     let digest = Sha256::digest(text.as_bytes());
-    let tag = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let tag = digest
+        .iter()
+        .take(8)
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let tag = format!("\"{tag}\"");
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok());
     let is_same = |known: &str| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag;
     let is_known = known.is_some_and(|known| known.split(',').map(str::trim).any(is_same));
     let mut response = match is_known {
@@ -46,7 +51,11 @@ pub(super) async fn public(
         false => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
     };
     let told = response.headers_mut();
-    let who = if principal.is_some() { "private" } else { "public" };
+    let who = if principal.is_some() {
+        "private"
+    } else {
+        "public"
+    };
     for (name, value) in [
         (header::ETAG, tag),
         (header::CACHE_CONTROL, format!("{who}, {FRESH}")),
@@ -62,17 +71,28 @@ pub(super) async fn public(
 /// The card with the caller's tools.
 pub(super) async fn extended(face: &Face, principal: &Principal, headers: &HeaderMap) -> Value {
     let session = face.host.default_session(principal);
-    let filter = ToolFilter { include_deferred: true, ..ToolFilter::default() };
+    let filter = ToolFilter {
+        include_deferred: true,
+        ..ToolFilter::default()
+    };
     let tools = face.host.list(&session, &filter).await;
     // Whoever is let in without one needs none.
     let needs_token = headers.contains_key(header::AUTHORIZATION);
-    card(face, headers, tools.iter().map(skill).collect(), needs_token)
+    card(
+        face,
+        headers,
+        tools.iter().map(skill).collect(),
+        needs_token,
+    )
 }
 
 fn card(face: &Face, headers: &HeaderMap, skills: Vec<Skill>, needs_token: bool) -> Value {
     let config = &face.config;
     let url = config.url.clone().unwrap_or_else(|| {
-        let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("localhost");
+        let host = headers
+            .get(header::HOST)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("localhost");
         format!("http://{host}/a2a")
     });
     let card = AgentCard {
@@ -101,7 +121,11 @@ fn generic() -> Skill {
 
 fn skill(tool: &Listing) -> Skill {
     let declaration = tool.entry.declaration();
-    let described: String = declaration.description.chars().take(LONGEST_DESCRIPTION).collect();
+    let described: String = declaration
+        .description
+        .chars()
+        .take(LONGEST_DESCRIPTION)
+        .collect();
     let mut tags = declaration.tags.clone();
     if tags.is_empty() {
         tags.push(declaration.kind.as_str().to_owned());
@@ -110,7 +134,11 @@ fn skill(tool: &Listing) -> Skill {
     Skill {
         id: name.to_owned(),
         name: declaration.title.clone().unwrap_or_else(|| name.to_owned()),
-        description: if described.is_empty() { name.to_owned() } else { described },
+        description: if described.is_empty() {
+            name.to_owned()
+        } else {
+            described
+        },
         tags,
         examples: vec![example(name, &arguments(&declaration.input))],
     }
@@ -123,23 +151,45 @@ fn example(tool: &str, input: &Value) -> String {
 
 /// What a call may give a tool: the tool's own example, or something in the place of every argument that it needs.
 fn arguments(input: &InputContract) -> Value {
-    if let Some(own) = input.examples.iter().find(|own| own.to_string().len() <= LONGEST_DESCRIPTION) {
+    if let Some(own) = input
+        .examples
+        .iter()
+        .find(|own| own.to_string().len() <= LONGEST_DESCRIPTION)
+    {
         return own.clone();
     }
     let schema = &*input.schema;
-    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let names = required.iter().filter_map(Value::as_str).take(MOST_PLACEHOLDERS);
-    Value::Object(names.map(|name| (name.to_owned(), placeholder(&schema["properties"][name]))).collect())
+    let required = schema["required"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let names = required
+        .iter()
+        .filter_map(Value::as_str)
+        .take(MOST_PLACEHOLDERS);
+    Value::Object(
+        names
+            .map(|name| (name.to_owned(), placeholder(&schema["properties"][name])))
+            .collect(),
+    )
 }
 
 /// A value of a schema's kind. What the schema itself offers comes first, unless it is long.
 fn placeholder(schema: &Value) -> Value {
-    let offered = [&schema["const"], &schema["default"], &schema["examples"][0], &schema["enum"][0]];
-    let is_short = |value: &&&Value| !value.is_null() && value.to_string().len() <= LONGEST_PLACEHOLDER;
+    let offered = [
+        &schema["const"],
+        &schema["default"],
+        &schema["examples"][0],
+        &schema["enum"][0],
+    ];
+    let is_short =
+        |value: &&&Value| !value.is_null() && value.to_string().len() <= LONGEST_PLACEHOLDER;
     if let Some(offered) = offered.iter().find(is_short) {
         return (*offered).clone();
     }
-    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
+    let kind = schema["type"]
+        .as_str()
+        .or_else(|| schema["type"][0].as_str());
     match kind {
         Some("number" | "integer") => schema.get("minimum").cloned().unwrap_or_else(|| json!(0)),
         Some("boolean") => json!(false),

@@ -49,7 +49,11 @@ impl Listener for ModuleEventListener {
 
 /// Follows every call of a task that has not ended, each in a task of its own. `module_events` are by the places of the
 /// calls; a task that was put together from the record has none and gets those on record at the end of the call.
-pub(super) fn all(face: &Arc<Face>, task: &Arc<Task>, module_events: Vec<mpsc::Receiver<ModuleEvent>>) {
+pub(super) fn all(
+    face: &Arc<Face>,
+    task: &Arc<Task>,
+    module_events: Vec<mpsc::Receiver<ModuleEvent>>,
+) {
     let mut module_events = module_events.into_iter();
     for (place, standing) in task.standing().into_iter().enumerate() {
         let events = module_events.next();
@@ -88,7 +92,10 @@ async fn one(
         }
     }
     // The call gave its listener back before it was over, so the rest of its events are here already.
-    while let Some(event) = module_events.as_mut().and_then(|events| events.try_recv().ok()) {
+    while let Some(event) = module_events
+        .as_mut()
+        .and_then(|events| events.try_recv().ok())
+    {
         task.module_event(place, &event);
     }
     match host.recorded_call(id, &task.owner).await {
@@ -137,13 +144,17 @@ async fn is_about_to_ask(face: &Face, task: &Task, place: usize) -> bool {
         Standing::Running => {}
     }
     let recorded = host.recorded_call(id, &task.owner).await.ok().flatten();
-    let Some(asked) = recorded.and_then(|call| call.question) else { return false };
+    let Some(asked) = recorded.and_then(|call| call.question) else {
+        return false;
+    };
     if let Some(question) = host.approval(asked) {
         task.asked(place, &question);
         return false;
     }
     let seen = host.invocation(id, &task.owner).await.ok().flatten();
-    let is_before = seen.and_then(|seen| seen.stage).is_some_and(|stage| stage <= Stage::AwaitApproval);
+    let is_before = seen
+        .and_then(|seen| seen.stage)
+        .is_some_and(|stage| stage <= Stage::AwaitApproval);
     is_before && host.closed_approval(asked).is_none()
 }
 
@@ -164,7 +175,9 @@ pub(super) async fn look_for_a_question(face: &Face, task: &Task, place: usize) 
                 return;
             }
             let recorded = host.recorded_call(id, &task.owner).await.ok().flatten();
-            let question = recorded.and_then(|call| call.question).and_then(|id| host.approval(id));
+            let question = recorded
+                .and_then(|call| call.question)
+                .and_then(|id| host.approval(id));
             if let Some(question) = question {
                 task.asked(place, &question);
             }

@@ -47,7 +47,11 @@ pub(super) enum Sent {
 }
 
 /// Takes a message.
-pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: SendParams) -> Result<Sent, Refusal> {
+pub(super) async fn send(
+    face: &Arc<Face>,
+    caller: &Caller,
+    params: SendParams,
+) -> Result<Sent, Refusal> {
     if params.wants_push {
         return Err(no_push());
     }
@@ -63,7 +67,10 @@ pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: SendParams) 
         return Ok(Sent::Message(told));
     }
     let id = tasks::session_of(&caller.principal, &context_id);
-    let session = face.host.session_or_open(id, &caller.principal, SurfaceRequest::default()).await;
+    let session = face
+        .host
+        .session_or_open(id, &caller.principal, SurfaceRequest::default())
+        .await;
     let session = session.map_err(|error| match error {
         SessionError::Unknown(_) => invalid("this `contextId` is another's, or was closed"),
         SessionError::Default
@@ -77,9 +84,20 @@ pub(super) async fn send(face: &Arc<Face>, caller: &Caller, params: SendParams) 
         || face.always_tells_events();
     let (is_first, message_id) = (message.context_id.is_none(), message.message_id);
     let span = caller.span.clone();
-    let begin = Begin { session, is_first, message_id, calls: asked.calls, tells_events, span };
+    let begin = Begin {
+        session,
+        is_first,
+        message_id,
+        calls: asked.calls,
+        tells_events,
+        span,
+    };
     let task = begin.task(face).await?;
-    Ok(Sent::Task { task, remark: None, is_new: true })
+    Ok(Sent::Task {
+        task,
+        remark: None,
+        is_new: true,
+    })
 }
 
 fn fresh_id() -> String {
@@ -88,8 +106,11 @@ fn fresh_id() -> String {
 
 /// The conversation a message belongs to; a new one where it names none.
 fn context(message: &Message) -> Result<String, Refusal> {
-    let Some(given) = &message.context_id else { return Ok(fresh_id()) };
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-');
+    let Some(given) = &message.context_id else {
+        return Ok(fresh_id());
+    };
+    let legal =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-');
     if given.len() <= LONGEST_CONTEXT && given.bytes().all(legal) {
         return Ok(given.clone());
     }
@@ -101,7 +122,11 @@ fn context(message: &Message) -> Result<String, Refusal> {
 /// A message to a task: the answer to its question, from whoever may give one.
 async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Result<Sent, Refusal> {
     let task = find(face, caller, message.task_id.as_deref().unwrap_or_default()).await?;
-    if message.context_id.as_ref().is_some_and(|context| *context != task.context_id) {
+    if message
+        .context_id
+        .as_ref()
+        .is_some_and(|context| *context != task.context_id)
+    {
         return Err(invalid("`contextId` is not the one of this task"));
     }
     for place in 0..task.calls.len() {
@@ -121,7 +146,10 @@ async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Resu
         })
         .collect();
     let Some(first) = open.first() else {
-        return Err(unsupported("this task is under way and asks for nothing", &task));
+        return Err(unsupported(
+            "this task is under way and asks for nothing",
+            &task,
+        ));
     };
     match caller.principal.role {
         Role::Operator => {}
@@ -129,7 +157,11 @@ async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Resu
             let text = "An operator of the host must answer; this task goes on when one has.";
             let remark = Message::agent(fresh_id(), vec![Part::text(text)]);
             let remark = Some(remark.within(&task.id, &task.context_id));
-            return Ok(Sent::Task { task, remark, is_new: false });
+            return Ok(Sent::Task {
+                task,
+                remark,
+                is_new: false,
+            });
         }
     }
     let answer = asked::answer(message)?;
@@ -137,12 +169,23 @@ async fn follow_up(face: &Arc<Face>, caller: &Caller, message: &Message) -> Resu
         Some(question) if open.contains(&question) => question,
         Some(_) => return Err(invalid("this task does not ask that question")),
         None if open.iter().all(|question| question == first) => *first,
-        None => return Err(invalid("this task asks several questions; name one as `approvalId`")),
+        None => {
+            return Err(invalid(
+                "this task asks several questions; name one as `approvalId`",
+            ));
+        }
     };
-    face.host.decide(question, answer.verdict, &caller.principal).await.map_err(|error| undecided(&error))?;
+    face.host
+        .decide(question, answer.verdict, &caller.principal)
+        .await
+        .map_err(|error| undecided(&error))?;
     // Those who follow its calls would say so in a moment; this caller is told the state after its answer.
     task.answered(question, clock::now());
-    Ok(Sent::Task { task, remark: None, is_new: false })
+    Ok(Sent::Task {
+        task,
+        remark: None,
+        is_new: false,
+    })
 }
 
 fn undecided(error: &ApprovalError) -> Refusal {
@@ -173,7 +216,11 @@ pub(super) fn no_push() -> Refusal {
 }
 
 /// A task of the caller's.
-pub(super) async fn find(face: &Arc<Face>, caller: &Caller, id: &str) -> Result<Arc<Task>, Refusal> {
+pub(super) async fn find(
+    face: &Arc<Face>,
+    caller: &Caller,
+    id: &str,
+) -> Result<Arc<Task>, Refusal> {
     let found = tasks::find(face, id, &caller.principal).await?;
     found.ok_or_else(|| Refusal::new(ErrorCode::TaskNotFound, "there is no such task"))
 }
@@ -218,7 +265,9 @@ pub(super) async fn cancel(
     let task = find(face, caller, &params.id).await?;
     if task.is_over() {
         let why = "this task has ended already";
-        return Err(Refusal::new(ErrorCode::TaskNotCancelable, why).fact("taskId", task.id.as_str()));
+        return Err(
+            Refusal::new(ErrorCode::TaskNotCancelable, why).fact("taskId", task.id.as_str())
+        );
     }
     for (call, standing) in task.calls.iter().zip(task.standing()) {
         match standing {
@@ -248,12 +297,16 @@ pub(super) async fn list(
 ) -> Result<TaskPage, Refusal> {
     let found = tasks::list(face, &caller.principal, params).await?;
     // Looked at once: tasks go on meanwhile, and only what is in order can be cut into pages.
-    let mut found: Vec<_> = found.into_iter().map(|task| (place_in_list(&task), task)).collect();
+    let mut found: Vec<_> = found
+        .into_iter()
+        .map(|task| (place_in_list(&task), task))
+        .collect();
     found.sort_by(|one, other| one.0.cmp(&other.0));
     let begin = match &params.page_token {
         None => 0,
         Some(token) => {
-            let after = read_token(token).ok_or_else(|| invalid("`pageToken` is not one of this host's"))?;
+            let after = read_token(token)
+                .ok_or_else(|| invalid("`pageToken` is not one of this host's"))?;
             found.partition_point(|(place, _)| *place <= after)
         }
     };
@@ -270,7 +323,11 @@ pub(super) async fn list(
     };
     Ok(TaskPage {
         tasks: page.iter().map(tell).collect(),
-        next_page_token: page.last().filter(|_| more).map(|(place, _)| token(place)).unwrap_or_default(),
+        next_page_token: page
+            .last()
+            .filter(|_| more)
+            .map(|(place, _)| token(place))
+            .unwrap_or_default(),
         page_size: params.page_size,
         total_size: u64::try_from(found.len()).unwrap_or(u64::MAX),
     })
@@ -280,7 +337,10 @@ type Place = (Reverse<i128>, Reverse<String>);
 
 /// Where a task stands in a list, which has the newest change first.
 fn place_in_list(task: &Task) -> Place {
-    (Reverse(task.changed_at().as_nanosecond()), Reverse(task.id.clone()))
+    (
+        Reverse(task.changed_at().as_nanosecond()),
+        Reverse(task.id.clone()),
+    )
 }
 
 /// Where a page ended, as a place and not as a task: the task may have moved on when the next page is asked for.
@@ -291,5 +351,8 @@ fn token((Reverse(at), Reverse(id)): &Place) -> String {
 fn read_token(token: &str) -> Option<Place> {
     let (at, id) = token.split_once('.')?;
     let at = i128::from_str_radix(at, 16).ok()?;
-    Some((Reverse(at), Reverse(id.parse::<InvocationId>().ok()?.to_string())))
+    Some((
+        Reverse(at),
+        Reverse(id.parse::<InvocationId>().ok()?.to_string()),
+    ))
 }

@@ -28,8 +28,15 @@ type Words = Query<BTreeMap<String, String>>;
 /// The media type that 1.0.1 prefers, for those who say that they know it.
 fn media_type(headers: &HeaderMap) -> &'static str {
     const OWN: &str = "application/a2a+json";
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if accept.contains(OWN) { OWN } else { "application/json" }
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    if accept.contains(OWN) {
+        OWN
+    } else {
+        "application/json"
+    }
 }
 
 /// Who asks. Only 1.0 has these routes.
@@ -46,7 +53,10 @@ fn asking(principal: Principal, headers: &HeaderMap) -> Result<Caller, Refusal> 
 
 fn respond(face: &Face, headers: &HeaderMap, answered: Result<Answered, Refusal>) -> Response {
     match answered {
-        Ok(Answered { reply, tells_events }) => {
+        Ok(Answered {
+            reply,
+            tells_events,
+        }) => {
             let response = match reply {
                 Reply::Value(value) => json_response(&value, media_type(headers)),
                 Reply::Stream(response) => response,
@@ -93,7 +103,12 @@ pub(super) async fn stream(
 
 /// The words of a query string as the parameters of a method.
 fn params(words: BTreeMap<String, String>) -> Value {
-    Value::Object(words.into_iter().map(|(name, value)| (name, Value::String(value))).collect())
+    Value::Object(
+        words
+            .into_iter()
+            .map(|(name, value)| (name, Value::String(value)))
+            .collect(),
+    )
 }
 
 pub(super) async fn list(
@@ -147,7 +162,9 @@ pub(super) async fn act(
         let caller = asking(principal, &headers)?;
         match name.split_once(':') {
             Some((id, "cancel")) => answering::cancel(&face, &caller, &json!({ "id": id })).await,
-            Some((id, "subscribe")) => answering::subscribe(&face, &caller, &json!({ "id": id }), None).await,
+            Some((id, "subscribe")) => {
+                answering::subscribe(&face, &caller, &json!({ "id": id }), None).await
+            }
             Some(_) | None => Err(no_such_thing()),
         }
     };
@@ -155,17 +172,26 @@ pub(super) async fn act(
 }
 
 fn no_such_thing() -> Refusal {
-    Refusal::new(ErrorCode::MethodNotFound, "a task can be got, canceled and subscribed to")
+    Refusal::new(
+        ErrorCode::MethodNotFound,
+        "a task can be got, canceled and subscribed to",
+    )
 }
 
 pub(super) async fn push(State(face): TheFace, headers: HeaderMap) -> Response {
     respond(&face, &headers, Err(no_push()))
 }
 
-pub(super) async fn card(State(face): TheFace, Extension(principal): Who, headers: HeaderMap) -> Response {
+pub(super) async fn card(
+    State(face): TheFace,
+    Extension(principal): Who,
+    headers: HeaderMap,
+) -> Response {
     let answered = async {
         let caller = asking(principal, &headers)?;
-        Ok(Answered::value(card::extended(&face, &caller.principal, &headers).await))
+        Ok(Answered::value(
+            card::extended(&face, &caller.principal, &headers).await,
+        ))
     };
     respond(&face, &headers, answered.await).into_response()
 }

@@ -10,7 +10,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
-use toolpost_a2a::wire::{self, Dialect, ErrorCode, ListParams, Method, Refusal, Request, RequestId};
+use toolpost_a2a::wire::{
+    self, Dialect, ErrorCode, ListParams, Method, Refusal, Request, RequestId,
+};
 use toolpost_model::Principal;
 
 use super::{
@@ -31,7 +33,8 @@ pub(super) async fn take(
 ) -> Result<Response, Problem> {
     let body = answering::json_body(&face, &headers, body).await?;
     // Whoever names a version that nobody speaks knows the newer of the two.
-    let guess = |method: &str| Dialect::of_request(version(&headers), method).unwrap_or(Dialect::V1_0);
+    let guess =
+        |method: &str| Dialect::of_request(version(&headers), method).unwrap_or(Dialect::V1_0);
     let refuse = |id: &RequestId, refusal: Refusal, dialect: Dialect| {
         json_response(&wire::refused(id, &tellable(&face, refusal), dialect), JSON)
     };
@@ -39,7 +42,12 @@ pub(super) async fn take(
         Ok(value) => value,
         Err(refusal) => return Ok(refuse(&RequestId::NONE, refusal, guess(""))),
     };
-    let guess = guess(value.get("method").and_then(Value::as_str).unwrap_or_default());
+    let guess = guess(
+        value
+            .get("method")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
+    );
     let request = match Request::read(&value) {
         Ok(request) => request,
         Err((id, refusal)) => return Ok(refuse(&id, refusal, guess)),
@@ -47,8 +55,10 @@ pub(super) async fn take(
     let id = request.id.clone();
     // A notification would have no answer, and there is nothing to ask for that needs none.
     if value.get("id").is_none() {
-        let refusal =
-            Refusal::new(ErrorCode::InvalidRequest, "`id` must be given: notifications are not taken");
+        let refusal = Refusal::new(
+            ErrorCode::InvalidRequest,
+            "`id` must be given: notifications are not taken",
+        );
         return Ok(refuse(&id, refusal, guess));
     }
     drop(value);
@@ -59,7 +69,10 @@ pub(super) async fn take(
     let answered = answer(&face, principal, &headers, dialect, request).await;
     Ok(match answered {
         Err(refusal) => refuse(&id, refusal, dialect),
-        Ok(Answered { reply, tells_events }) => {
+        Ok(Answered {
+            reply,
+            tells_events,
+        }) => {
             let response = match reply {
                 Reply::Value(value) => json_response(&wire::answer(&id, value), JSON),
                 Reply::Stream(response) => response,
@@ -79,7 +92,10 @@ async fn answer(
     let Request { id, method, params } = request;
     let caller = caller(principal, headers, dialect);
     let Some((method, _)) = Method::named(&method) else {
-        return Err(Refusal::new(ErrorCode::MethodNotFound, "there is no such method"));
+        return Err(Refusal::new(
+            ErrorCode::MethodNotFound,
+            "there is no such method",
+        ));
     };
     match method {
         Method::Send => answering::send(face, &caller, &params).await,
@@ -91,7 +107,9 @@ async fn answer(
         }
         Method::CancelTask => answering::cancel(face, &caller, &params).await,
         Method::Subscribe => answering::subscribe(face, &caller, &params, Some(id)).await,
-        Method::ExtendedCard => Ok(Answered::value(card::extended(face, &caller.principal, headers).await)),
+        Method::ExtendedCard => Ok(Answered::value(
+            card::extended(face, &caller.principal, headers).await,
+        )),
         Method::PushConfig => Err(no_push()),
     }
 }

@@ -55,7 +55,12 @@ pub(super) struct From {
 
 /// The task as it was at a point, then what follows, up to its end.
 pub(super) fn of_task(face: &Face, from: From, written: Written, place: StreamPlace) -> Response {
-    let From { task, length, remark, history_length } = from;
+    let From {
+        task,
+        length,
+        remark,
+        history_length,
+    } = from;
     let mut first = task.snapshot(length).with_history(history_length);
     let is_last = first.status.state.is_terminal();
     if remark.is_some() {
@@ -67,8 +72,17 @@ pub(super) fn of_task(face: &Face, from: From, written: Written, place: StreamPl
     alive.reset();
     let (grown, closing) = (task.grown(), face.closing.clone());
     let first = Some(first);
-    let reading =
-        Reading { task, written, next: length, first, is_last, grown, alive, closing, _place: place };
+    let reading = Reading {
+        task,
+        written,
+        next: length,
+        first,
+        is_last,
+        grown,
+        alive,
+        closing,
+        _place: place,
+    };
     respond(reading.frames())
 }
 
@@ -82,7 +96,10 @@ fn respond(frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stati
     let mut response = Response::new(Body::from_stream(frames));
     let headers = response.headers_mut();
     // Without a charset some clients read the text as Latin-1.
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

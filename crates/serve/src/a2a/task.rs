@@ -11,7 +11,10 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use toolpost_a2a::{
     ToolEvent,
-    wire::{self, Artifact, ArtifactUpdate, Message, Part, StatusUpdate, StreamItem, TaskState, TaskStatus},
+    wire::{
+        self, Artifact, ArtifactUpdate, Message, Part, StatusUpdate, StreamItem, TaskState,
+        TaskStatus,
+    },
 };
 use toolpost_core::{EndOnRecord, ModuleEvent};
 use toolpost_model::{Content, InvocationId, Outcome, PermissionRequest, Principal, ToolResult};
@@ -84,7 +87,11 @@ impl State {
     /// goes forward.
     fn push(&mut self, state: TaskState, message: Option<Arc<Message>>, at: Timestamp) {
         let (_, _, before) = last_status(&self.log);
-        self.log.push(Entry::Status { state, message, at: at.max(before) });
+        self.log.push(Entry::Status {
+            state,
+            message,
+            at: at.max(before),
+        });
     }
 }
 
@@ -127,7 +134,10 @@ impl Entry {
     /// Whether it says something of the state itself, and not of a call.
     fn comment(&self) -> Option<&Arc<Message>> {
         match self {
-            Self::Status { message: Some(message), .. } if message.extensions.is_empty() => Some(message),
+            Self::Status {
+                message: Some(message),
+                ..
+            } if message.extensions.is_empty() => Some(message),
             Self::Status { .. } | Self::Artifact(_) | Self::ModuleEvent { .. } => None,
         }
     }
@@ -136,13 +146,34 @@ impl Entry {
 impl Task {
     /// A task that was submitted and whose calls have begun.
     pub(super) fn new(making: Making) -> Arc<Self> {
-        let Making { id, context_id, owner, message_id, calls, missing, tells_events, digest } = making;
-        let began_at = calls.iter().map(|call| call.began_at).min().unwrap_or_default();
+        let Making {
+            id,
+            context_id,
+            owner,
+            message_id,
+            calls,
+            missing,
+            tells_events,
+            digest,
+        } = making;
+        let began_at = calls
+            .iter()
+            .map(|call| call.began_at)
+            .min()
+            .unwrap_or_default();
         let user = telling::remade(&message_id, &calls, &id, &context_id);
         let call_count = calls.len();
-        let calls_bytes: usize = calls.iter().filter_map(|call| call.input.as_ref()).map(memory_of).sum();
+        let calls_bytes: usize = calls
+            .iter()
+            .filter_map(|call| call.input.as_ref())
+            .map(memory_of)
+            .sum();
         let standing = vec![Standing::Running; call_count];
-        let submitted = Entry::Status { state: TaskState::Submitted, message: None, at: began_at };
+        let submitted = Entry::Status {
+            state: TaskState::Submitted,
+            message: None,
+            at: began_at,
+        };
         let state = Mutex::new(State {
             log: vec![submitted],
             calls: standing,
@@ -153,7 +184,18 @@ impl Task {
             bytes: ROOM + calls_bytes * 3,
         });
         let grown = watch::Sender::new(1);
-        let task = Self { id, context_id, owner, calls, tells_events, digest, missing, user, state, grown };
+        let task = Self {
+            id,
+            context_id,
+            owner,
+            calls,
+            tells_events,
+            digest,
+            missing,
+            user,
+            state,
+            grown,
+        };
         for call in &task.calls {
             let told = task.tells_events.then(|| telling::begun(call));
             task.change(|task, state| {
@@ -176,7 +218,8 @@ impl Task {
         change(self, &mut state);
         let length = state.log.len();
         drop(state);
-        self.grown.send_if_modified(|known| std::mem::replace(known, length) != length);
+        self.grown
+            .send_if_modified(|known| std::mem::replace(known, length) != length);
     }
 
     /// The next message's id: the same for the same place in the log.
@@ -189,7 +232,12 @@ impl Task {
         Arc::new(message.within(&self.id, &self.context_id))
     }
 
-    fn comment(&self, state: &State, text: String, metadata: Option<Map<String, Value>>) -> Arc<Message> {
+    fn comment(
+        &self,
+        state: &State,
+        text: String,
+        metadata: Option<Map<String, Value>>,
+    ) -> Arc<Message> {
         let message = Message::agent(self.message_id(state), vec![Part::text(text)]);
         let mut message = message.within(&self.id, &self.context_id);
         message.metadata = metadata;
@@ -205,8 +253,16 @@ impl Task {
             state.calls[place] = Standing::Asked(asked.ask_id);
             let (asked_at, expires_at) = (asked.asked_at, asked.expires_at);
             let reason = asked.decision.reason.text.clone();
-            state.questions.push(Question { place, ask_id: asked.ask_id, reason, asked_at, expires_at });
-            state.questions.sort_by_key(|question| (question.asked_at, question.place));
+            state.questions.push(Question {
+                place,
+                ask_id: asked.ask_id,
+                reason,
+                asked_at,
+                expires_at,
+            });
+            state
+                .questions
+                .sort_by_key(|question| (question.asked_at, question.place));
             task.tell_questions(state, asked_at);
         });
     }
@@ -223,7 +279,11 @@ impl Task {
     pub(super) fn answered(&self, question: InvocationId, at: Timestamp) {
         self.change(|task, state| {
             let before = state.questions.len();
-            for standing in state.calls.iter_mut().filter(|call| **call == Standing::Asked(question)) {
+            for standing in state
+                .calls
+                .iter_mut()
+                .filter(|call| **call == Standing::Asked(question))
+            {
                 *standing = Standing::Running;
             }
             state.questions.retain(|open| open.ask_id != question);
@@ -255,12 +315,21 @@ impl Task {
             let message = Message::agent(task.message_id(state), vec![Part::data(told)]);
             let message = Arc::new(message.within(&task.id, &task.context_id));
             let (current, _, at) = last_status(&state.log);
-            state.log.push(Entry::ModuleEvent { state: current, message, at });
+            state.log.push(Entry::ModuleEvent {
+                state: current,
+                message,
+                at,
+            });
         });
     }
 
     /// A call ended. The events of modules that the task missed come first.
-    pub(super) fn ended_on_record(&self, place: usize, executed: Option<&Value>, end: &EndOnRecord) {
+    pub(super) fn ended_on_record(
+        &self,
+        place: usize,
+        executed: Option<&Value>,
+        end: &EndOnRecord,
+    ) {
         for event in &end.module_events {
             self.module_event(place, event);
         }
@@ -268,9 +337,18 @@ impl Task {
     }
 
     /// A call ended. `executed` are the arguments that it ended with, which need not be those that the message has.
-    pub(super) fn ended(&self, place: usize, executed: Option<&Value>, result: &ToolResult, at: Timestamp) {
+    pub(super) fn ended(
+        &self,
+        place: usize,
+        executed: Option<&Value>,
+        result: &ToolResult,
+        at: Timestamp,
+    ) {
         let call = &self.calls[place];
-        let artifact = result.outcome.is_success().then(|| Arc::new(telling::artifact(call, result)));
+        let artifact = result
+            .outcome
+            .is_success()
+            .then(|| Arc::new(telling::artifact(call, result)));
         let event = telling::ended(call, executed, result);
         let structured = result.structured_content.as_ref().map_or(0, memory_of);
         let content: usize = result.content.iter().map(Content::size).sum();
@@ -281,7 +359,13 @@ impl Task {
 
     /// A call does not run, and its end is not on record.
     pub(super) fn lost(&self, place: usize, at: Timestamp) {
-        self.over(place, &telling::lost(&self.calls[place]), None, (None, ROOM), at);
+        self.over(
+            place,
+            &telling::lost(&self.calls[place]),
+            None,
+            (None, ROOM),
+            at,
+        );
     }
 
     fn over(
@@ -304,7 +388,8 @@ impl Task {
             let still = open_state(state);
             // The end of a quick call may arrive before the answer to its question does. Readers then still see that the
             // task left `input-required`.
-            if was_asked && still == TaskState::Working && outcome.is_some_and(Outcome::is_success) {
+            if was_asked && still == TaskState::Working && outcome.is_some_and(Outcome::is_success)
+            {
                 state.push(still, None, at);
             }
             if task.tells_events {
@@ -320,10 +405,14 @@ impl Task {
             if state.questions.len() != before {
                 task.tell_questions(state, at);
             }
-            let Some(end) = end_state(&state.calls, task.missing) else { return };
+            let Some(end) = end_state(&state.calls, task.missing) else {
+                return;
+            };
             // Of several the first in the message, so that it does not matter which call was faster.
             let why = state.failures.first_key_value().map(|(_, why)| why.clone());
-            let why = why.into_iter().chain(telling::not_begun(task.missing, task.calls.len()));
+            let why = why
+                .into_iter()
+                .chain(telling::not_begun(task.missing, task.calls.len()));
             let why = why.reduce(|why, more| format!("{why}\n{more}"));
             let message = why.map(|why| task.comment(state, why, None));
             state.push(end, message, at);
@@ -371,7 +460,10 @@ impl Task {
         let mut artifacts = Vec::new();
         for entry in log {
             match entry {
-                Entry::Status { message: Some(message), .. } => {
+                Entry::Status {
+                    message: Some(message),
+                    ..
+                } => {
                     let is_current = comment.is_some_and(|comment| Arc::ptr_eq(comment, message));
                     if !is_current {
                         history.push((**message).clone());
@@ -383,9 +475,20 @@ impl Task {
             }
         }
         let message = comment.map(|message| (**message).clone());
-        let status = TaskStatus { state: current, message, timestamp: Some(told(at)) };
+        let status = TaskStatus {
+            state: current,
+            message,
+            timestamp: Some(told(at)),
+        };
         let (id, context_id) = (self.id.clone(), self.context_id.clone());
-        wire::Task { id, context_id, status, artifacts, history, metadata: None }
+        wire::Task {
+            id,
+            context_id,
+            status,
+            artifacts,
+            history,
+            metadata: None,
+        }
     }
 
     /// What is told at a place of the log, and whether that is the last of it.
@@ -394,21 +497,50 @@ impl Task {
         let (task_id, context_id) = (self.id.clone(), self.context_id.clone());
         Some(match entry {
             Entry::ModuleEvent { state, message, at } => {
-                let status =
-                    TaskStatus { state, message: Some((*message).clone()), timestamp: Some(told(at)) };
-                let update = StatusUpdate { task_id, context_id, status, last: false, metadata: None };
+                let status = TaskStatus {
+                    state,
+                    message: Some((*message).clone()),
+                    timestamp: Some(told(at)),
+                };
+                let update = StatusUpdate {
+                    task_id,
+                    context_id,
+                    status,
+                    last: false,
+                    metadata: None,
+                };
                 (StreamItem::Status(update), false)
             }
             Entry::Status { state, message, at } => {
                 let message = message.map(|message| (*message).clone());
-                let status = TaskStatus { state, message, timestamp: Some(told(at)) };
+                let status = TaskStatus {
+                    state,
+                    message,
+                    timestamp: Some(told(at)),
+                };
                 let last = state.is_terminal();
-                (StreamItem::Status(StatusUpdate { task_id, context_id, status, last, metadata: None }), last)
+                (
+                    StreamItem::Status(StatusUpdate {
+                        task_id,
+                        context_id,
+                        status,
+                        last,
+                        metadata: None,
+                    }),
+                    last,
+                )
             }
             Entry::Artifact(artifact) => {
                 let artifact = (*artifact).clone();
                 let (append, last_chunk, metadata) = (false, true, None);
-                let update = ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata };
+                let update = ArtifactUpdate {
+                    task_id,
+                    context_id,
+                    artifact,
+                    append,
+                    last_chunk,
+                    metadata,
+                };
                 (StreamItem::Artifact(update), false)
             }
         })
@@ -426,7 +558,10 @@ fn memory_of(value: &Value) -> usize {
             // A key, its hash and its place in the table.
             Value::Object(members) => {
                 let member = size_of::<String>() + 2 * size_of::<usize>();
-                members.iter().map(|(key, value)| member + key.len() + memory_of(value)).sum()
+                members
+                    .iter()
+                    .map(|(key, value)| member + key.len() + memory_of(value))
+                    .sum()
             }
         }
 }
@@ -445,13 +580,20 @@ fn last_status(log: &[Entry]) -> (TaskState, Option<&Arc<Message>>, Timestamp) {
         return (TaskState::Submitted, None, Timestamp::UNIX_EPOCH);
     };
     // What was said when it came to this counts until it changes, whatever was told of calls meanwhile.
-    let since = log.iter().rev().take_while(|entry| status(entry).is_none_or(|(then, _)| then == state));
+    let since = log
+        .iter()
+        .rev()
+        .take_while(|entry| status(entry).is_none_or(|(then, _)| then == state));
     (state, since.filter_map(Entry::comment).next(), at)
 }
 
 /// The state of a task that has not ended.
 fn open_state(state: &State) -> TaskState {
-    if state.questions.is_empty() { TaskState::Working } else { TaskState::InputRequired }
+    if state.questions.is_empty() {
+        TaskState::Working
+    } else {
+        TaskState::InputRequired
+    }
 }
 
 /// The state of a task whose calls have all ended.

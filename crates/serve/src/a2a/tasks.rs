@@ -35,7 +35,10 @@ fn sessions_of(principal: &Principal) -> String {
 
 /// The conversation that a session is.
 pub(super) fn context_of(session: &SessionId, principal: &Principal) -> Option<String> {
-    session.as_str().strip_prefix(&sessions_of(principal)).map(str::to_owned)
+    session
+        .as_str()
+        .strip_prefix(&sessions_of(principal))
+        .map(str::to_owned)
 }
 
 /// Whether somebody may know of a task.
@@ -57,7 +60,11 @@ pub(super) async fn find(
 }
 
 /// The same, for whoever knows that nobody is about to begin it.
-async fn known(face: &Arc<Face>, id: &str, viewer: &Principal) -> Result<Option<Arc<Task>>, Refusal> {
+async fn known(
+    face: &Arc<Face>,
+    id: &str,
+    viewer: &Principal,
+) -> Result<Option<Arc<Task>>, Refusal> {
     if let Some(task) = face.tasks.get(id) {
         return Ok(Some(task).filter(|task| may_see(&task.owner, viewer)));
     }
@@ -65,9 +72,15 @@ async fn known(face: &Arc<Face>, id: &str, viewer: &Principal) -> Result<Option<
     if id.parse::<InvocationId>().is_err() {
         return Ok(None);
     }
-    let query = Query { correlation: Some(id.to_owned()), ..Query::newest(AT_A_TIME) };
+    let query = Query {
+        correlation: Some(id.to_owned()),
+        ..Query::newest(AT_A_TIME)
+    };
     let calls = calls_of(face, query, |_| true, viewer).await?;
-    let Some(task) = calls.into_iter().find(|(of, _)| of == id).and_then(|(_, calls)| restoring::task(calls))
+    let Some(task) = calls
+        .into_iter()
+        .find(|(of, _)| of == id)
+        .and_then(|(_, calls)| restoring::task(calls))
     else {
         return Ok(None);
     };
@@ -85,17 +98,30 @@ pub(super) async fn list(
     viewer: &Principal,
     wanted: &ListParams,
 ) -> Result<Vec<Arc<Task>>, Refusal> {
-    let mut query = Query { principal: Some(viewer.name.to_string()), ..Query::newest(AT_A_TIME) };
-    query.session = wanted.context_id.as_ref().map(|context| session_of(viewer, context));
+    let mut query = Query {
+        principal: Some(viewer.name.to_string()),
+        ..Query::newest(AT_A_TIME)
+    };
+    query.session = wanted
+        .context_id
+        .as_ref()
+        .map(|context| session_of(viewer, context));
     let since = match &wanted.status_timestamp_after {
         None => None,
         Some(text) => {
-            let bad = |_| invalid("`statusTimestampAfter` is not a time such as `2026-01-02T03:04:05Z`");
+            let bad =
+                |_| invalid("`statusTimestampAfter` is not a time such as `2026-01-02T03:04:05Z`");
             Some(text.parse::<Timestamp>().map_err(bad)?)
         }
     };
     let prefix = sessions_of(viewer);
-    let calls = calls_of(face, query, |session| session.as_str().starts_with(&prefix), viewer).await?;
+    let calls = calls_of(
+        face,
+        query,
+        |session| session.as_str().starts_with(&prefix),
+        viewer,
+    )
+    .await?;
     let mut found = Vec::new();
     for (id, calls) in calls {
         let task = match face.tasks.get(&id) {
@@ -123,13 +149,22 @@ async fn calls_of(
     let mut calls: BTreeMap<String, Vec<CallOnRecord>> = BTreeMap::new();
     let (mut seen, mut taken) = (0, 0);
     while seen < MOST_RECORDS && taken < LOOKED_THROUGH {
-        let page = face.host.find_calls(query.clone()).await.map_err(|error| journal_trouble(&error))?;
+        let page = face
+            .host
+            .find_calls(query.clone())
+            .await
+            .map_err(|error| journal_trouble(&error))?;
         seen += page.len();
         query.before = page.last().map(|found| found.seq);
         let is_last = page.len() < query.limit;
-        for found in page.into_iter().filter(|found| in_session(&found.session_id)) {
+        for found in page
+            .into_iter()
+            .filter(|found| in_session(&found.session_id))
+        {
             let read = face.host.recorded_call(found.invocation_id, viewer).await;
-            let Some(call) = read.map_err(|error| journal_trouble(&error))? else { continue };
+            let Some(call) = read.map_err(|error| journal_trouble(&error))? else {
+                continue;
+            };
             // Other faces let their callers choose the mark; and what a call's own calls came to is that call's business.
             if call.face != FACE || call.parent.is_some() {
                 continue;

@@ -39,13 +39,26 @@ pub(super) fn remade(message_id: &str, calls: &[CallOfTask], task: &str, context
 
 pub(super) fn begun(call: &CallOfTask) -> ToolEvent {
     let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
-    Begun { tool_call_id, tool_name, input: call.input.as_ref(), at: call.began_at }.event()
+    Begun {
+        tool_call_id,
+        tool_name,
+        input: call.input.as_ref(),
+        at: call.began_at,
+    }
+    .event()
 }
 
 pub(super) fn ended(call: &CallOfTask, executed: Option<&Value>, result: &ToolResult) -> ToolEvent {
     let duration = took(result);
     let (tool_call_id, tool_name) = (call.tool_call_id.as_str(), call.tool.as_str());
-    Ended { tool_call_id, tool_name, input: executed, result, duration }.event()
+    Ended {
+        tool_call_id,
+        tool_name,
+        input: executed,
+        result,
+        duration,
+    }
+    .event()
 }
 
 /// A call whose end is not on record and that does not run.
@@ -54,7 +67,9 @@ pub(super) fn lost(call: &CallOfTask) -> ToolEvent {
         tool_call_id: call.tool_call_id.clone(),
         tool_name: call.tool.clone(),
         input: None,
-        error: ToolEventError { message: LOST.to_owned() },
+        error: ToolEventError {
+            message: LOST.to_owned(),
+        },
         duration_ms: None,
     }
 }
@@ -67,7 +82,11 @@ pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
         parts.extend(piece.reading().map(|text| Part::text(&*text)));
         if let Some((data, media_type)) = piece.encoded() {
             let content = PartContent::Raw(data.to_owned());
-            parts.push(Part { content, media_type: Some(media_type.to_owned()), ..Part::text("") });
+            parts.push(Part {
+                content,
+                media_type: Some(media_type.to_owned()),
+                ..Part::text("")
+            });
         }
     }
     for kept in &result.artifacts {
@@ -91,7 +110,10 @@ pub(super) fn artifact(call: &CallOfTask, result: &ToolResult) -> Artifact {
 }
 
 /// What people are asked, for whoever watches the task: the oldest question in words, and all of them as data.
-pub(super) fn questions(calls: &[CallOfTask], open: &[Question]) -> Option<(String, Map<String, Value>)> {
+pub(super) fn questions(
+    calls: &[CallOfTask],
+    open: &[Question],
+) -> Option<(String, Map<String, Value>)> {
     let (first, others) = open.split_first()?;
     let told = |question: &Question| {
         json!({

@@ -24,7 +24,10 @@ impl Audit {
     }
 
     fn writer(&self) -> Option<Arc<AuditWriter>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Writes a line of a plugin.
@@ -78,8 +81,16 @@ impl Asked {
     ) -> Option<Self> {
         let writer = conversation.face.settings.audit.writer()?;
         let session_id = conversation.session_id().to_string();
-        let [req_id, correlation_id] = [req_id, correlation_id].map(|text| conversation.recordable(&text));
-        Some(Self { writer, session_id, req_id, correlation_id, input_bytes, began: Instant::now() })
+        let [req_id, correlation_id] =
+            [req_id, correlation_id].map(|text| conversation.recordable(&text));
+        Some(Self {
+            writer,
+            session_id,
+            req_id,
+            correlation_id,
+            input_bytes,
+            began: Instant::now(),
+        })
     }
 
     pub(super) fn answered(&self, conversation: &Conversation, tool: &str, answer: &Answer) {
@@ -96,7 +107,10 @@ impl Asked {
     }
 
     pub(super) fn listed(&self, output_bytes: usize) {
-        self.write(&Entry { output_bytes, ..self.entry() });
+        self.write(&Entry {
+            output_bytes,
+            ..self.entry()
+        });
     }
 
     fn entry(&self) -> Entry<'_> {

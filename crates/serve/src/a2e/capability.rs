@@ -11,7 +11,8 @@ use futures_util::FutureExt as _;
 
 use serde_json::{Map, Value, json};
 use toolpost_a2e::{
-    Body, CapabilityEntry, CapabilityName, ErrorCode, ErrorMessage, Message, ToolDefinition, ToolListResponse,
+    Body, CapabilityEntry, CapabilityName, ErrorCode, ErrorMessage, Message, ToolDefinition,
+    ToolListResponse,
 };
 use toolpost_core::{Host, Listing, Session};
 use toolpost_model::{BoxFuture, Visibility};
@@ -58,8 +59,11 @@ pub trait Capability: Send + Sync + 'static {
     }
 
     /// Handles a message. An error goes to the sender, with the request it answers filled in.
-    fn handle<'a>(&'a self, peer: &'a Peer, message: Message)
-    -> BoxFuture<'a, Result<Handled, ErrorMessage>>;
+    fn handle<'a>(
+        &'a self,
+        peer: &'a Peer,
+        message: Message,
+    ) -> BoxFuture<'a, Result<Handled, ErrorMessage>>;
 }
 
 /// What became of a message.
@@ -109,7 +113,8 @@ impl Answered {
     /// Joins two lists of tools.
     fn merge(self, other: Self) -> Self {
         let mut first = self.into_body();
-        if let (Body::ToolListResponse(first), Body::ToolListResponse(more)) = (&mut first, other.into_body())
+        if let (Body::ToolListResponse(first), Body::ToolListResponse(more)) =
+            (&mut first, other.into_body())
         {
             for tool in more.tools {
                 // A name is one tool's; whoever was asked first has it.
@@ -190,27 +195,50 @@ impl Registry {
         for plugin in plugins {
             let capability = CapabilityName::from_word(&plugin.capability);
             for kind in &plugin.messages {
-                plugin_types.entry(kind.clone()).or_insert_with(|| capability.clone());
+                plugin_types
+                    .entry(kind.clone())
+                    .or_insert_with(|| capability.clone());
             }
             let mut metadata = plugin.metadata.clone();
             if capability == CapabilityName::Tools {
                 metadata.insert("extensions".to_owned(), json!(tools.extensions()));
             }
-            entries.push(CapabilityEntry { capability, enabled: true, metadata });
+            entries.push(CapabilityEntry {
+                capability,
+                enabled: true,
+                metadata,
+            });
         }
-        let others: HashSet<_> =
-            capabilities.iter().flat_map(|capability| capability.messages()).copied().collect();
-        let own = tools.messages().iter().copied().filter(|kind| !others.contains(kind)).collect();
+        let others: HashSet<_> = capabilities
+            .iter()
+            .flat_map(|capability| capability.messages())
+            .copied()
+            .collect();
+        let own = tools
+            .messages()
+            .iter()
+            .copied()
+            .filter(|kind| !others.contains(kind))
+            .collect();
         capabilities.push(tools);
         // Stable: of equals, whoever was added first is asked first.
         capabilities.sort_by_key(|capability| std::cmp::Reverse(capability.priority()));
         let mut by_type: HashMap<_, Vec<_>> = HashMap::new();
         for capability in &capabilities {
             for kind in capability.messages() {
-                by_type.entry(*kind).or_default().push(Arc::clone(capability));
+                by_type
+                    .entry(*kind)
+                    .or_default()
+                    .push(Arc::clone(capability));
             }
         }
-        Self { capabilities, own, by_type, plugins: entries, plugin_types }
+        Self {
+            capabilities,
+            own,
+            by_type,
+            plugins: entries,
+            plugin_types,
+        }
     }
 
     fn is_own(&self, kind: &str) -> bool {
@@ -238,13 +266,21 @@ impl Registry {
             if accepted.iter().any(|entry| entry.capability == name) {
                 continue;
             }
-            let own = self.capabilities.iter().filter(|one| one.is_entry() && one.name() == name);
+            let own = self
+                .capabilities
+                .iter()
+                .filter(|one| one.is_entry() && one.name() == name);
             accepted.extend(own.map(|capability| CapabilityEntry {
                 capability: name.clone(),
                 enabled: true,
                 metadata: metadata(&**capability),
             }));
-            accepted.extend(self.plugins.iter().filter(|entry| entry.capability == name).cloned());
+            accepted.extend(
+                self.plugins
+                    .iter()
+                    .filter(|entry| entry.capability == name)
+                    .cloned(),
+            );
         }
         accepted
     }
@@ -286,7 +322,9 @@ pub(super) async fn dispatch(peer: &Peer, message: Message) -> Result<(), NotTak
     let Ok(place) = Arc::clone(&conversation.handling).try_acquire_owned() else {
         conversation.outbox.give_up(&key);
         let reason = "too many requests of this session are being handled";
-        return Err(ErrorMessage::new(ErrorCode::RuntimeError, reason).retryable().into());
+        return Err(ErrorMessage::new(ErrorCode::RuntimeError, reason)
+            .retryable()
+            .into());
     };
     let peer = peer.clone();
     tokio::spawn(async move {
@@ -315,13 +353,23 @@ async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
     let mut message = Some(message);
     for (place, capability) in takers.iter().enumerate() {
         let is_last = place + 1 == takers.len();
-        let Some(given) = (if is_last { message.take() } else { message.clone() }) else { break };
+        let Some(given) = (if is_last {
+            message.take()
+        } else {
+            message.clone()
+        }) else {
+            break;
+        };
         match handled(&**capability, peer, given).await {
             Ok(Handled::Taken) => return Ok(()),
             Ok(Handled::NotMine) => {}
             Ok(Handled::Answer(part)) => {
                 let is_final = part.is_final();
-                match answers.iter().position(Answered::is_list).filter(|_| part.is_list()) {
+                match answers
+                    .iter()
+                    .position(Answered::is_list)
+                    .filter(|_| part.is_list())
+                {
                     Some(first) => {
                         let merged = answers.remove(first).merge(part);
                         answers.insert(first, merged);
@@ -341,10 +389,13 @@ async fn ask_all(peer: &Peer, message: Message) -> Result<(), NotTaken> {
     if answers.is_empty() {
         return Err(match refusal {
             Some(error) => error.into(),
-            None => ErrorMessage::new(ErrorCode::InvalidMessage, "nobody here takes this message").into(),
+            None => ErrorMessage::new(ErrorCode::InvalidMessage, "nobody here takes this message")
+                .into(),
         });
     }
-    answers.into_iter().try_for_each(|answer| send_answer(conversation, &id, answer))
+    answers
+        .into_iter()
+        .try_for_each(|answer| send_answer(conversation, &id, answer))
 }
 
 fn send_answer(conversation: &Conversation, id: &str, answer: Answered) -> Result<(), NotTaken> {
@@ -356,7 +407,10 @@ fn send_answer(conversation: &Conversation, id: &str, answer: Answered) -> Resul
         },
         Part::Body(mut body) => {
             body.answer_to(id);
-            conversation.outbox.push(Message::new(*body)).map_err(|_| NotTaken::Flooded)
+            conversation
+                .outbox
+                .push(Message::new(*body))
+                .map_err(|_| NotTaken::Flooded)
         }
     }
 }
@@ -370,20 +424,37 @@ async fn handled(
     let handling = AssertUnwindSafe(async { capability.handle(peer, message).await });
     handling.catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(capability = capability.plugin(), "a capability panicked");
-        Err(ErrorMessage::new(ErrorCode::RuntimeError, "the capability failed"))
+        Err(ErrorMessage::new(
+            ErrorCode::RuntimeError,
+            "the capability failed",
+        ))
     })
 }
 
 /// How much of a stranger's own words is repeated to it.
 const MAX_SHOWN: usize = 100;
 /// How the message types of the protocol's capabilities begin.
-const FAMILIES: [&str; 10] =
-    ["skill", "toolkit", "env", "proc", "memory", "learn", "chain", "multi_agent", "planning", "mcp"];
+const FAMILIES: [&str; 10] = [
+    "skill",
+    "toolkit",
+    "env",
+    "proc",
+    "memory",
+    "learn",
+    "chain",
+    "multi_agent",
+    "planning",
+    "mcp",
+];
 
 /// The answer to a message of a type that no capability of this host takes. Requests of capabilities that are not served
 /// are told apart from messages that make no sense.
 pub(super) fn nobody_takes(kind: &str) -> ErrorMessage {
-    let shown: String = kind.chars().take(MAX_SHOWN).flat_map(char::escape_debug).collect();
+    let shown: String = kind
+        .chars()
+        .take(MAX_SHOWN)
+        .flat_map(char::escape_debug)
+        .collect();
     let is_of_capability = match kind.split_once('/') {
         Some(("tool" | "handshake" | "invoke", _)) | None => false,
         Some((family, _)) => FAMILIES.contains(&family) || kind.ends_with("/req"),

@@ -11,8 +11,8 @@ use std::{
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use toolpost_a2e::{
-    Body, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message, Pong,
-    RefusalReason, Shutdown,
+    Body, CapabilityName, ErrorCode, ErrorMessage, HandshakeRequest, HandshakeResponse, Message,
+    Pong, RefusalReason, Shutdown,
 };
 use toolpost_core::{Session, SessionError, Stay};
 use toolpost_model::{Principal, SessionId};
@@ -108,8 +108,14 @@ impl Conversation {
         wire_id: String,
         session_id: SessionId,
     ) -> Arc<Self> {
-        let (since, outbox) = (Instant::now(), Outbox::new(transport.readers(), face.next_numbers()));
-        let state = Mutex::new(State { standing: Standing::Stranger, last_used: since });
+        let (since, outbox) = (
+            Instant::now(),
+            Outbox::new(transport.readers(), face.next_numbers()),
+        );
+        let state = Mutex::new(State {
+            standing: Standing::Stranger,
+            last_used: since,
+        });
         let (face, door) = (Arc::clone(face), Arc::clone(door));
         let (hurry, over) = (CancellationToken::new(), CancellationToken::new());
         let handling = Arc::new(Semaphore::new(MAX_HANDLING));
@@ -132,10 +138,15 @@ impl Conversation {
     /// A session of an earlier life of the host. Its agent may not have heard the last answers.
     pub(super) fn resumed(self: Arc<Self>, session: Arc<Session>) -> Arc<Self> {
         let unheard = self.face.host.unheard(session.id());
-        self.outbox.remember(unheard.iter().map(|id| id.as_str().to_owned()));
+        self.outbox
+            .remember(unheard.iter().map(|id| id.as_str().to_owned()));
         let stay = session.stay();
-        let known =
-            Known { session, capabilities: None, extensions: vec![LIST_CHANGED.to_owned()], _stay: stay };
+        let known = Known {
+            session,
+            capabilities: None,
+            extensions: vec![LIST_CHANGED.to_owned()],
+            _stay: stay,
+        };
         self.state().standing = Standing::Known(known);
         self.face.know(&self.session_id, &self);
         // The tools may be others than before.
@@ -150,9 +161,10 @@ impl Conversation {
     /// Who talks, while it may.
     pub(super) fn peer(self: &Arc<Self>) -> Option<Peer> {
         match &self.state().standing {
-            Standing::Known(known) => {
-                Some(Peer { conversation: Arc::clone(self), session: Arc::clone(&known.session) })
-            }
+            Standing::Known(known) => Some(Peer {
+                conversation: Arc::clone(self),
+                session: Arc::clone(&known.session),
+            }),
             Standing::Stranger | Standing::Leaving(_) | Standing::Over => None,
         }
     }
@@ -160,7 +172,9 @@ impl Conversation {
     /// The session, also of an agent that is leaving.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
         match &self.state().standing {
-            Standing::Known(Known { session, .. }) | Standing::Leaving(session) => Some(Arc::clone(session)),
+            Standing::Known(Known { session, .. }) | Standing::Leaving(session) => {
+                Some(Arc::clone(session))
+            }
             Standing::Stranger | Standing::Over => None,
         }
     }
@@ -206,16 +220,26 @@ impl Conversation {
     /// A text of the agent's own as it may be written down: without secrets, and without the id that is as good as
     /// one.
     pub(super) fn recordable(&self, text: &str) -> String {
-        self.face.host.redacted(text).replace(&self.wire_id, self.session_id.as_str())
+        self.face
+            .host
+            .redacted(text)
+            .replace(&self.wire_id, self.session_id.as_str())
     }
 
     /// How long nobody read, asked or waited for anything.
     pub(super) fn idle_time(&self) -> Duration {
-        if self.outbox.is_in_use() { Duration::ZERO } else { self.state().last_used.elapsed() }
+        if self.outbox.is_in_use() {
+            Duration::ZERO
+        } else {
+            self.state().last_used.elapsed()
+        }
     }
 
     /// Takes a message, or what could not be read as one. Over HTTP a call is on record when this returns.
-    pub(super) async fn receive(self: &Arc<Self>, read: Result<Message, Box<ErrorMessage>>) -> Received {
+    pub(super) async fn receive(
+        self: &Arc<Self>,
+        read: Result<Message, Box<ErrorMessage>>,
+    ) -> Received {
         let message = match read {
             Ok(message) => message,
             Err(error) => return self.say(Body::Error(*error)),
@@ -228,7 +252,10 @@ impl Conversation {
             }
             Body::Ping(_) => {
                 let uptime_seconds = self.since.elapsed().as_secs_f64();
-                return self.say(Body::Pong(Pong { req_id: id, uptime_seconds }));
+                return self.say(Body::Pong(Pong {
+                    req_id: id,
+                    uptime_seconds,
+                }));
             }
             Body::Shutdown(request) => {
                 self.leave(request);
@@ -245,7 +272,11 @@ impl Conversation {
 
     /// Tells the sender of a message what is wrong with it.
     pub(super) fn refuse(&self, id: String, error: ErrorMessage) -> Received {
-        let req_id = if error.req_id.is_empty() { id } else { error.req_id.clone() };
+        let req_id = if error.req_id.is_empty() {
+            id
+        } else {
+            error.req_id.clone()
+        };
         self.say(Body::Error(error.to(req_id)))
     }
 
@@ -253,7 +284,9 @@ impl Conversation {
     async fn hand_on(self: &Arc<Self>, message: Message) -> Result<(), NotTaken> {
         let Some(peer) = self.peer() else {
             return match self.is_stranger() {
-                true => Err(ErrorMessage::new(ErrorCode::Unauthorized, "a handshake comes first").into()),
+                true => Err(
+                    ErrorMessage::new(ErrorCode::Unauthorized, "a handshake comes first").into(),
+                ),
                 // The answer is on its way, and an error in its place would be taken for it.
                 false
                     if self.outbox.is_under_way(&message.id)
@@ -269,28 +302,46 @@ impl Conversation {
         };
         if peer.session.is_ended() {
             // Closed by another way, such as an operator's.
-            self.refuse(message.id, ErrorMessage::new(ErrorCode::RuntimeError, "this session was closed"));
+            self.refuse(
+                message.id,
+                ErrorMessage::new(ErrorCode::RuntimeError, "this session was closed"),
+            );
             self.end();
             return Ok(());
         }
         self.touch();
         let kind = message.body.kind();
-        let first = self.face.registry.takers(kind).first().map(|capability| capability.name());
+        let first = self
+            .face
+            .registry
+            .takers(kind)
+            .first()
+            .map(|capability| capability.name());
         let of_plugins = self.face.registry.of_plugins(kind).cloned();
         let is_own = first.is_some();
-        let Some(name) = first.or(of_plugins) else { return Err(nobody_takes(kind).into()) };
+        let Some(name) = first.or(of_plugins) else {
+            return Err(nobody_takes(kind).into());
+        };
         if self.face.settings.require_negotiated && !self.has_negotiated(&name) {
-            let reason = format!("the capability `{}` was not negotiated in the handshake", name.as_str());
+            let reason = format!(
+                "the capability `{}` was not negotiated in the handshake",
+                name.as_str()
+            );
             return Err(ErrorMessage::new(ErrorCode::CapabilityMissing, reason).into());
         }
-        if is_own { dispatch(&peer, message).await } else { plugin_messages::take(&peer, message).await }
+        if is_own {
+            dispatch(&peer, message).await
+        } else {
+            plugin_messages::take(&peer, message).await
+        }
     }
 
     fn has_negotiated(&self, name: &CapabilityName) -> bool {
         match &self.state().standing {
-            Standing::Known(known) => {
-                known.capabilities.as_ref().is_none_or(|accepted| accepted.contains(name))
-            }
+            Standing::Known(known) => known
+                .capabilities
+                .as_ref()
+                .is_none_or(|accepted| accepted.contains(name)),
             Standing::Stranger | Standing::Leaving(_) | Standing::Over => false,
         }
     }
@@ -311,7 +362,12 @@ impl Conversation {
         }
     }
 
-    async fn handshake(self: &Arc<Self>, id: String, version: &str, request: HandshakeRequest) -> Received {
+    async fn handshake(
+        self: &Arc<Self>,
+        id: String,
+        version: &str,
+        request: HandshakeRequest,
+    ) -> Received {
         let entered = match version.split('.').next() {
             Some("" | "1") | None => self.enter(&request).await,
             Some(_) => Err(RefusalReason::VersionMismatch),
@@ -320,9 +376,18 @@ impl Conversation {
             Ok(()) => (true, ""),
             Err(reason) => (false, reason.as_str()),
         };
-        let accepted_caps = if ok { self.face.registry.negotiate(&request.agent_caps) } else { Vec::new() };
+        let accepted_caps = if ok {
+            self.face.registry.negotiate(&request.agent_caps)
+        } else {
+            Vec::new()
+        };
         if let (true, Standing::Known(known)) = (ok, &mut self.state().standing) {
-            known.capabilities = Some(accepted_caps.iter().map(|entry| entry.capability.clone()).collect());
+            known.capabilities = Some(
+                accepted_caps
+                    .iter()
+                    .map(|entry| entry.capability.clone())
+                    .collect(),
+            );
             known.extensions = request.extensions;
         }
         let said = self.say(Body::HandshakeResponse(HandshakeResponse {
@@ -359,7 +424,9 @@ impl Conversation {
         match &self.state().standing {
             Standing::Stranger => {}
             // Again by the same agent: nothing changes.
-            Standing::Known(known) if *known.session.principal() == admitted.principal => return Ok(()),
+            Standing::Known(known) if *known.session.principal() == admitted.principal => {
+                return Ok(());
+            }
             Standing::Known(_) => return Err(RefusalReason::AuthFailed),
             Standing::Leaving(_) | Standing::Over => return Err(RefusalReason::ServerError),
         }
@@ -375,14 +442,21 @@ impl Conversation {
         let mut state = self.state();
         match &state.standing {
             Standing::Stranger => {
-                let known = Known { session, capabilities: None, extensions: Vec::new(), _stay: stay };
+                let known = Known {
+                    session,
+                    capabilities: None,
+                    extensions: Vec::new(),
+                    _stay: stay,
+                };
                 state.standing = Standing::Known(known);
                 self.face.know(&self.session_id, self);
                 Ok(())
             }
             // Another handshake was quicker.
             Standing::Known(known) if known.session.principal() == session.principal() => Ok(()),
-            Standing::Known(_) | Standing::Leaving(_) | Standing::Over => Err(RefusalReason::AuthFailed),
+            Standing::Known(_) | Standing::Leaving(_) | Standing::Over => {
+                Err(RefusalReason::AuthFailed)
+            }
         }
     }
 
@@ -391,10 +465,17 @@ impl Conversation {
         admitted: Admitted,
         request: &HandshakeRequest,
     ) -> Result<Arc<Session>, SessionError> {
-        let (host, Admitted { principal, credential }) = (&self.face.host, admitted);
+        let (
+            host,
+            Admitted {
+                principal,
+                credential,
+            },
+        ) = (&self.face.host, admitted);
         if self.transport == Transport::Rejoined {
-            let is_own =
-                |owner: &Principal, mark: Option<&str>| *owner == principal && mark == credential.as_deref();
+            let is_own = |owner: &Principal, mark: Option<&str>| {
+                *owner == principal && mark == credential.as_deref()
+            };
             return host.resume_session(&self.session_id, is_own).await;
         }
         let surface = request.surface.clone().unwrap_or_default();
@@ -434,7 +515,11 @@ impl Conversation {
             if let Err(error) = leaving.face.host.close_session(&session).await {
                 tracing::warn!(%error, "a session could not be closed on record");
             }
-            if !in_time && tokio::time::timeout(LAST_ANSWERS, leaving.outbox.settled()).await.is_err() {
+            if !in_time
+                && tokio::time::timeout(LAST_ANSWERS, leaving.outbox.settled())
+                    .await
+                    .is_err()
+            {
                 tracing::error!("some calls of a closed session did not stop when told to");
             }
             leaving.end();
@@ -444,7 +529,9 @@ impl Conversation {
     /// The other end is gone for good: what runs for it stops.
     pub(super) fn hang_up(self: &Arc<Self>) {
         self.hurry.cancel();
-        self.leave(Shutdown { timeout: Duration::ZERO });
+        self.leave(Shutdown {
+            timeout: Duration::ZERO,
+        });
     }
 
     /// For agents that asked to be told.
@@ -460,7 +547,9 @@ impl Conversation {
         let over = self.over.clone();
         tokio::spawn(async move {
             while let Some(Ok(())) = over.run_until_cancelled(changes.changed()).await {
-                let Some(session) = session.upgrade() else { return };
+                let Some(session) = session.upgrade() else {
+                    return;
+                };
                 session.tell_of_changed_list();
             }
         });

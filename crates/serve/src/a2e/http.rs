@@ -55,7 +55,10 @@ pub(crate) fn routes(face: Arc<Face>) -> Router {
         .route(send, post(take))
         .route(stream, get(listen))
         .method_not_allowed_fallback(|| async {
-            Refused::of(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method")
+            Refused::of(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this path does not take that method",
+            )
         })
         .with_state(face)
 }
@@ -97,7 +100,10 @@ async fn conversation(
     headers: &HeaderMap,
 ) -> Result<Arc<Conversation>, Refused> {
     let Some(id) = headers.get(SESSION) else {
-        return Err(Refused::of(StatusCode::BAD_REQUEST, "the `X-Session-Id` header is missing"));
+        return Err(Refused::of(
+            StatusCode::BAD_REQUEST,
+            "the `X-Session-Id` header is missing",
+        ));
     };
     let found = match id.to_str() {
         Ok(id) => sessions::find(face, door, id).await,
@@ -107,11 +113,15 @@ async fn conversation(
         Ok(conversation) => Ok(conversation),
         Err(NoSession::Unknown) => {
             desk.note(TurnedAway::UnknownSession).pass().await;
-            Err(Refused::of(StatusCode::NOT_FOUND, "there is no such session"))
+            Err(Refused::of(
+                StatusCode::NOT_FOUND,
+                "there is no such session",
+            ))
         }
-        Err(NoSession::NotNow) => {
-            Err(Refused::of(StatusCode::SERVICE_UNAVAILABLE, "the session cannot be had now"))
-        }
+        Err(NoSession::NotNow) => Err(Refused::of(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the session cannot be had now",
+        )),
     }
 }
 
@@ -126,9 +136,14 @@ async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
     let reading = async {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
-                return Err(Refused::of(StatusCode::BAD_REQUEST, "the body stopped in the middle"));
+                return Err(Refused::of(
+                    StatusCode::BAD_REQUEST,
+                    "the body stopped in the middle",
+                ));
             };
-            let Ok(data) = frame.into_data() else { continue };
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
             seen += data.len();
             if seen > limit {
                 kept.extend_from_slice(&data[..data.len().min(HEAD)]);
@@ -137,11 +152,18 @@ async fn message(mut body: Body, limit: usize) -> Result<Read, Refused> {
             }
             kept.extend_from_slice(&data);
         }
-        Ok(if seen <= limit { Read::Whole(kept.freeze()) } else { Read::TooLong(kept.freeze()) })
+        Ok(if seen <= limit {
+            Read::Whole(kept.freeze())
+        } else {
+            Read::TooLong(kept.freeze())
+        })
     };
     match tokio::time::timeout(BODY_TIMEOUT, reading).await {
         Ok(read) => read,
-        Err(_) => Err(Refused::of(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+        Err(_) => Err(Refused::of(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not arrive in time",
+        )),
     }
 }
 
@@ -155,7 +177,9 @@ async fn take(
     let conversation = conversation(&face, &door, &desk, &headers).await?;
     let limit = face.settings.message_limit;
     let read = match message(body, limit).await? {
-        Read::Whole(body) if body.trim_ascii().is_empty() => return Ok(Json(json!({ "ok": true }))),
+        Read::Whole(body) if body.trim_ascii().is_empty() => {
+            return Ok(Json(json!({ "ok": true })));
+        }
         Read::Whole(body) => decode(&body, Side::Host),
         Read::TooLong(head) => Err(too_large(&head, limit)),
     };
@@ -182,12 +206,17 @@ async fn listen(
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
     let conversation = conversation(&face, &door, &desk, &headers).await?;
-    let after = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok()).and_then(|id| {
-        let (epoch, number) = id.split_once('-')?;
-        (epoch == face.epoch).then(|| number.parse().ok())?
-    });
+    let after = headers
+        .get(LAST_EVENT)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|id| {
+            let (epoch, number) = id.split_once('-')?;
+            (epoch == face.epoch).then(|| number.parse().ok())?
+        });
     // Sessions without a handshake are nobody's yet, and have a limit of their own.
-    let owner = conversation.session().map(|session| session.principal().clone());
+    let owner = conversation
+        .session()
+        .map(|session| session.principal().clone());
     let place = match (&face.settings.streams, &owner) {
         (Some(streams), Some(owner)) => Some(streams.take(owner)?),
         (None, _) | (_, None) => None,
@@ -196,7 +225,10 @@ async fn listen(
     let mut response = Response::new(Body::from_stream(reading.frames()));
     let headers = response.headers_mut();
     // Without a charset clients read the text as Latin-1.
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     Ok(response)
 }
@@ -211,19 +243,28 @@ struct Reading {
 }
 
 impl Reading {
-    fn begin(conversation: Arc<Conversation>, after: Option<u64>, place: Option<StreamPlace>) -> Self {
+    fn begin(
+        conversation: Arc<Conversation>,
+        after: Option<u64>,
+        place: Option<StreamPlace>,
+    ) -> Self {
         let attached = conversation.outbox.attach(after);
         let mut alive = interval(KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let again = attached.again.into_iter();
-        Self { conversation, reader: attached.reader, again, alive, _place: place }
+        Self {
+            conversation,
+            reader: attached.reader,
+            again,
+            alive,
+            _place: place,
+        }
     }
 
     fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        stream::unfold(
-            self,
-            |mut reading| async move { reading.next().await.map(|frame| (Ok(frame), reading)) },
-        )
+        stream::unfold(self, |mut reading| async move {
+            reading.next().await.map(|frame| (Ok(frame), reading))
+        })
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -266,11 +307,19 @@ impl Reading {
             Again::Message(message) => return Some(Item::Message(message)),
             Again::List(req_id, filter) => {
                 let tools = host.list(&*self.conversation.session()?, &filter).await;
-                return Some(Item::List(Box::new(Listed { req_id, filter, tools, asked: None })));
+                return Some(Item::List(Box::new(Listed {
+                    req_id,
+                    filter,
+                    tools,
+                    asked: None,
+                })));
             }
             Again::Answer(req_id) => (req_id, self.conversation.session()?),
         };
-        let earlier = match host.earlier(&session, &RequestId::new(req_id.as_str())).await {
+        let earlier = match host
+            .earlier(&session, &RequestId::new(req_id.as_str()))
+            .await
+        {
             Ok(earlier) => earlier?,
             Err(error) => {
                 tracing::warn!(%error, "an answer could not be read again");
@@ -289,7 +338,8 @@ impl Reading {
         }
         // A call of an earlier life that runs again: its end goes through the outbox like any other.
         if self.conversation.outbox.begin(&req_id, None) == Begun::New {
-            CallListener::of_earlier(&self.conversation, req_id, earlier.tool).wait_for(earlier.call);
+            CallListener::of_earlier(&self.conversation, req_id, earlier.tool)
+                .wait_for(earlier.call);
         }
         None
     }
@@ -311,7 +361,9 @@ impl Drop for Reading {
 
 /// Forgets sessions in time, and tells the others when the tools change. Ends with the face.
 pub(crate) async fn tend(face: std::sync::Weak<Face>) {
-    let Some(mut changes) = face.upgrade().map(|face| face.host.changes()) else { return };
+    let Some(mut changes) = face.upgrade().map(|face| face.host.changes()) else {
+        return;
+    };
     let mut sweeps = interval(sessions::SWEEP_EVERY);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -24,14 +24,20 @@ const BATCH: usize = 64 << 10;
 /// handshake first, then whatever the host serves. Dropping it ends the session.
 pub fn connect(host: &Host) -> Link {
     let max_parallel = host.limits().scheduler.session_concurrency;
-    let settings = Settings { max_parallel, ..Settings::default() };
+    let settings = Settings {
+        max_parallel,
+        ..Settings::default()
+    };
     link(&Face::new(host.clone(), settings, Vec::new()), Vec::new())
 }
 
 /// The same to a face that is there already.
 pub(crate) fn link(face: &Arc<Face>, tokens: Vec<KnownToken>) -> Link {
-    let door =
-        Arc::new(Door::Process { tokens, token_required: false, principal: Principal::agent("embedded") });
+    let door = Arc::new(Door::Process {
+        tokens,
+        token_required: false,
+        principal: Principal::agent("embedded"),
+    });
     let id = Uuid::new_v4().simple().to_string();
     let session = SessionId::new(format!("a2e-{id}"));
     let conversation = Conversation::new(face, Transport::InProcess, &door, id, session);

@@ -152,7 +152,10 @@ impl Outbox {
     pub(super) fn new(readers: Readers, first: u64) -> Self {
         Self {
             readers,
-            state: Mutex::new(State { last: first, ..State::default() }),
+            state: Mutex::new(State {
+                last: first,
+                ..State::default()
+            }),
             ready: Notify::new(),
             settled: Notify::new(),
             drained: Notify::new(),
@@ -254,13 +257,21 @@ impl Outbox {
     pub(super) fn repeat(&self, req_id: &str) -> bool {
         let answers = |message: &Arc<Message>| message.body.req_id() == Some(req_id);
         let state = self.state();
-        if state.queue.iter().any(|item| matches!(item, Item::Message(message) if answers(message))) {
+        if state
+            .queue
+            .iter()
+            .any(|item| matches!(item, Item::Message(message) if answers(message)))
+        {
             return true;
         }
-        let found = state.given.iter().rev().find_map(|given| match &given.again {
-            Again::Message(message) if answers(message) => Some(Arc::clone(message)),
-            Again::Message(_) | Again::Answer(_) | Again::List(..) => None,
-        });
+        let found = state
+            .given
+            .iter()
+            .rev()
+            .find_map(|given| match &given.again {
+                Again::Message(message) if answers(message) => Some(Arc::clone(message)),
+                Again::Message(_) | Again::Answer(_) | Again::List(..) => None,
+            });
         drop(state);
         found.is_some_and(|message| self.push_shared(message, MAX_MESSAGES).is_ok())
     }
@@ -330,7 +341,12 @@ impl Outbox {
         for req_id in answers {
             state.last += 1;
             let (number, at) = (state.last, Instant::now());
-            state.given.push_back(Given { number, at, size: ENVELOPE, again: Again::Answer(req_id) });
+            state.given.push_back(Given {
+                number,
+                at,
+                size: ENVELOPE,
+                again: Again::Answer(req_id),
+            });
         }
     }
 
@@ -345,7 +361,9 @@ impl Outbox {
             size += given.size;
             size <= MAX_AGAIN_BYTES && after.is_none_or(|after| given.number > after)
         });
-        let mut again: Vec<_> = unread.map(|given| (given.number, given.again.clone())).collect();
+        let mut again: Vec<_> = unread
+            .map(|given| (given.number, given.again.clone()))
+            .collect();
         again.reverse();
         let reader = state.reader;
         drop(state);
@@ -391,7 +409,8 @@ impl Outbox {
 
 impl State {
     fn has_room(&self) -> bool {
-        let is_free = self.messages < MAX_MESSAGES / 2 && self.message_bytes < MAX_MESSAGE_BYTES / 2;
+        let is_free =
+            self.messages < MAX_MESSAGES / 2 && self.message_bytes < MAX_MESSAGE_BYTES / 2;
         is_free || self.closed
     }
 
@@ -450,11 +469,20 @@ impl State {
             let least = self.given.iter().position(is_message).unwrap_or_default();
             self.given.remove(least);
         }
-        self.given.push_back(Given { number: self.last, at: Instant::now(), size, again });
+        self.given.push_back(Given {
+            number: self.last,
+            at: Instant::now(),
+            size,
+            again,
+        });
     }
 
     fn forget(&mut self) {
-        while self.given.front().is_some_and(|given| given.at.elapsed() > GIVEN_FOR) {
+        while self
+            .given
+            .front()
+            .is_some_and(|given| given.at.elapsed() > GIVEN_FOR)
+        {
             self.given.pop_front();
         }
     }
@@ -463,7 +491,9 @@ impl State {
 /// About how many bytes a message holds. Those of other capabilities may be of any size.
 fn size_of_message(message: &Message) -> usize {
     let text = match &message.body {
-        Body::Error(error) => error.message.len() + error.detail.values().map(size_of_value).sum::<usize>(),
+        Body::Error(error) => {
+            error.message.len() + error.detail.values().map(size_of_value).sum::<usize>()
+        }
         Body::ToolListResponse(list) => list.tools.len() * 1_024,
         Body::ToolCancelResponse(cancel) => cancel.call_id.len(),
         Body::Other(other) => other.kind.len() + size_of_fields(&other.fields),
@@ -487,5 +517,8 @@ fn size_of_value(value: &Value) -> usize {
 }
 
 fn size_of_fields(fields: &Map<String, Value>) -> usize {
-    fields.iter().map(|(name, value)| name.len() + size_of_value(value)).sum()
+    fields
+        .iter()
+        .map(|(name, value)| name.len() + size_of_value(value))
+        .sum()
 }

@@ -13,7 +13,9 @@ use std::{
 use serde_json::{Map, Value};
 use toolpost_a2e::{Body, ErrorCode, ErrorMessage, Message, OtherBody, projection};
 use toolpost_core::{Acknowledged, Answer, CallRequest, Heard, Host, Listener, Standing, Wants};
-use toolpost_model::{ErrorClass, Event, EventBody, ModelInput, RequestId, SessionId, TraceContext};
+use toolpost_model::{
+    ErrorClass, Event, EventBody, ModelInput, RequestId, SessionId, TraceContext,
+};
 use toolpost_sources::PluginPort;
 use uuid::Uuid;
 
@@ -33,17 +35,27 @@ pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> 
     let conversation = &peer.conversation;
     let Message { id, body, .. } = message;
     let Body::Other(OtherBody { kind, fields }) = body else {
-        return Err(ErrorMessage::new(ErrorCode::InvalidMessage, "no plugin takes this message").into());
+        return Err(
+            ErrorMessage::new(ErrorCode::InvalidMessage, "no plugin takes this message").into(),
+        );
     };
-    let key = if id.is_empty() { format!("\u{0}{}", Uuid::new_v4().simple()) } else { id.clone() };
-    match conversation.outbox.begin(&key, Some(digest(&kind, &fields))) {
+    let key = if id.is_empty() {
+        format!("\u{0}{}", Uuid::new_v4().simple())
+    } else {
+        id.clone()
+    };
+    match conversation
+        .outbox
+        .begin(&key, Some(digest(&kind, &fields)))
+    {
         Begun::New => {}
         Begun::Same => return Ok(()),
         Begun::Other => return Err(used_for_another().into()),
         Begun::Behind => return Err(behind().into()),
     }
     let span = |name: &str| fields.get(name).and_then(Value::as_str);
-    let span = span("traceparent").and_then(|parent| TraceContext::parse(parent, span("tracestate")));
+    let span =
+        span("traceparent").and_then(|parent| TraceContext::parse(parent, span("tracestate")));
     let listener = Arc::new(MessageListener::new(conversation, key, &id));
     let mut arguments = Map::new();
     if !id.is_empty() {
@@ -52,7 +64,11 @@ pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> 
     arguments.extend(fields);
     let name = kind.strip_suffix("/req").unwrap_or(&kind);
     let input = ModelInput::value(Value::Object(arguments));
-    let mut call = CallRequest::new(Arc::clone(&peer.session), format!("{NAMESPACE}.{name}"), input);
+    let mut call = CallRequest::new(
+        Arc::clone(&peer.session),
+        format!("{NAMESPACE}.{name}"),
+        input,
+    );
     call.face = conversation.transport.face();
     call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
     call.trace = span.map(Box::new);
@@ -70,7 +86,9 @@ pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> 
                 handle.accepted().await;
             }
         }
-        Standing::Over(answer) if answer.result().error_class() == Some(ErrorClass::RequestConflict) => {
+        Standing::Over(answer)
+            if answer.result().error_class() == Some(ErrorClass::RequestConflict) =>
+        {
             listener.let_go();
             return Err(used_for_another().into());
         }
@@ -86,7 +104,9 @@ pub(super) async fn take(peer: &Peer, message: Message) -> Result<(), NotTaken> 
 fn digest(kind: &str, fields: &Map<String, Value>) -> u64 {
     let mut hasher = DefaultHasher::new();
     kind.hash(&mut hasher);
-    serde_json::to_string(fields).unwrap_or_default().hash(&mut hasher);
+    serde_json::to_string(fields)
+        .unwrap_or_default()
+        .hash(&mut hasher);
     hasher.finish()
 }
 
@@ -132,7 +152,10 @@ impl Listener for MessageListener {
     fn hear(&self, event: Event) -> Heard {
         if let EventBody::Message { message } = event.body {
             let message = wire_message(message, &self.req_id);
-            self.sent.lock().unwrap_or_else(PoisonError::into_inner).insert(message.id.clone());
+            self.sent
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(message.id.clone());
             self.send(message);
         }
         Heard::Taken
@@ -143,21 +166,35 @@ impl Listener for MessageListener {
             return;
         }
         let result = answer.result();
-        let details = result.error.as_ref().and_then(|error| error.details.as_ref());
-        let found = result.structured_content.as_ref().or(details).and_then(|value| value.get("responses"));
+        let details = result
+            .error
+            .as_ref()
+            .and_then(|error| error.details.as_ref());
+        let found = result
+            .structured_content
+            .as_ref()
+            .or(details)
+            .and_then(|value| value.get("responses"));
         // What a plugin says of being stopped is not why it was stopped.
         let found = found.filter(|_| result.error_class() != Some(ErrorClass::Timeout));
         match (found.and_then(Value::as_array), &result.error) {
             (Some(responses), _) => {
-                let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
-                let responses = responses.iter().map(|one| wire_message(one.clone(), &self.req_id));
+                let sent =
+                    std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
+                let responses = responses
+                    .iter()
+                    .map(|one| wire_message(one.clone(), &self.req_id));
                 responses
                     .filter(|message| !sent.contains(&message.id))
                     .for_each(|message| self.send(message));
             }
             (None, Some(error)) => {
                 let code = projection::error_code(error.class);
-                let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                let hint = error
+                    .hint
+                    .as_ref()
+                    .map(|hint| format!("\nhint: {hint}"))
+                    .unwrap_or_default();
                 let fields = serde_json::json!({
                     "type": "error",
                     "code": code,
@@ -180,8 +217,11 @@ impl Drop for MessageListener {
         if self.is_over.load(Ordering::Relaxed) {
             return;
         }
-        let error = ErrorMessage::new(ErrorCode::RuntimeError, "the request was given up before it began")
-            .retryable();
+        let error = ErrorMessage::new(
+            ErrorCode::RuntimeError,
+            "the request was given up before it began",
+        )
+        .retryable();
         self.send(Message::new(Body::Error(error.to(self.req_id.clone()))));
         self.conversation.outbox.give_up(&self.key);
     }
@@ -204,7 +244,11 @@ fn wire_message(message: Value, req_id: &str) -> Message {
         body.answer_to(req_id);
     }
     Message {
-        id: if id.is_empty() { Uuid::new_v4().simple().to_string() } else { id },
+        id: if id.is_empty() {
+            Uuid::new_v4().simple().to_string()
+        } else {
+            id
+        },
         version: Some(version).filter(|version| !version.is_empty()),
         ts: Some(ts.unwrap_or_else(crate::clock::unix_seconds)),
         body,
@@ -219,7 +263,10 @@ pub(crate) struct FacePluginPort {
 
 impl FacePluginPort {
     pub(crate) fn new(face: &Arc<Face>, host: Host) -> Self {
-        Self { face: Arc::downgrade(face), host }
+        Self {
+            face: Arc::downgrade(face),
+            host,
+        }
     }
 
     /// Without the host's secrets.
@@ -230,7 +277,10 @@ impl FacePluginPort {
 
 impl PluginPort for FacePluginPort {
     fn push(&self, session: &SessionId, message: Value) {
-        let conversation = self.face.upgrade().and_then(|face| face.conversation_of(session));
+        let conversation = self
+            .face
+            .upgrade()
+            .and_then(|face| face.conversation_of(session));
         if let (Some(conversation), Some(message)) = (conversation, self.redacted(&message)) {
             let _ = conversation.outbox.push(wire_message(message, ""));
         }

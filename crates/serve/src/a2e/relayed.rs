@@ -27,10 +27,17 @@ pub(crate) struct A2eRelay {
 
 impl A2eRelay {
     fn note_handshake(&mut self, line: &[u8]) {
-        let Ok(Message { body: Body::HandshakeResponse(response), .. }) = decode(line, Side::Agent) else {
+        let Ok(Message {
+            body: Body::HandshakeResponse(response),
+            ..
+        }) = decode(line, Side::Agent)
+        else {
             return;
         };
-        let is_offered = self.offered.as_ref().is_some_and(|offered| offered.id == response.req_id);
+        let is_offered = self
+            .offered
+            .as_ref()
+            .is_some_and(|offered| offered.id == response.req_id);
         if response.ok && is_offered {
             self.accepted = self.offered.take();
             self.session = Some(response.session_id);
@@ -52,9 +59,10 @@ impl A2eRelay {
 
     fn wants_list_changes(&self) -> bool {
         match &self.accepted {
-            Some(Message { body: Body::HandshakeRequest(request), .. }) => {
-                request.extensions.iter().any(|asked| asked == LIST_CHANGED)
-            }
+            Some(Message {
+                body: Body::HandshakeRequest(request),
+                ..
+            }) => request.extensions.iter().any(|asked| asked == LIST_CHANGED),
             Some(_) | None => false,
         }
     }
@@ -62,7 +70,9 @@ impl A2eRelay {
 
 impl RelayedProtocol for A2eRelay {
     fn note_agent_line(&mut self, line: &Bytes) {
-        let Some(heading) = Heading::read(line) else { return };
+        let Some(heading) = Heading::read(line) else {
+            return;
+        };
         match &*heading.kind {
             "handshake/req" => {
                 self.offered = decode(line, Side::Host).ok();
@@ -81,12 +91,15 @@ impl RelayedProtocol for A2eRelay {
     }
 
     fn note_host_line(&mut self, line: &[u8]) -> HostLine {
-        let Some(heading) = Heading::read(line).filter(Heading::is_answer) else { return HostLine::Forward };
+        let Some(heading) = Heading::read(line).filter(Heading::is_answer) else {
+            return HostLine::Forward;
+        };
         if heading.req_id == REPLAYED {
             return match decode(line, Side::Agent) {
-                Ok(Message { body: Body::HandshakeResponse(response), .. }) if response.ok => {
-                    HostLine::Withhold
-                }
+                Ok(Message {
+                    body: Body::HandshakeResponse(response),
+                    ..
+                }) if response.ok => HostLine::Withhold,
                 Ok(_) | Err(_) => HostLine::Refused,
             };
         }
@@ -106,8 +119,13 @@ impl RelayedProtocol for A2eRelay {
             change.to_agent.push(line(Body::Error(error)));
         }
         if let Some(accepted) = &self.accepted {
-            let handshake = Message { id: REPLAYED.to_owned(), ..accepted.clone() };
-            change.to_host.push(encode(&handshake, Framing::Line).into());
+            let handshake = Message {
+                id: REPLAYED.to_owned(),
+                ..accepted.clone()
+            };
+            change
+                .to_host
+                .push(encode(&handshake, Framing::Line).into());
         }
         if self.wants_list_changes() {
             change.to_agent.push(line(Body::tool_list_changed()));
@@ -156,7 +174,11 @@ fn line(body: Body) -> Bytes {
 }
 
 fn error(id: &str, reason: &str) -> Bytes {
-    line(Body::Error(ErrorMessage::new(ErrorCode::RuntimeError, reason).to(id).retryable()))
+    line(Body::Error(
+        ErrorMessage::new(ErrorCode::RuntimeError, reason)
+            .to(id)
+            .retryable(),
+    ))
 }
 
 #[cfg(test)]
@@ -175,14 +197,23 @@ mod tests {
     }
 
     fn read(lines: &[Bytes]) -> Vec<Value> {
-        lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+        lines
+            .iter()
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect()
     }
 
     /// An agent that was let in.
     fn known() -> A2eRelay {
         let mut relay = A2eRelay::default();
-        said(&mut relay, &json!({ "type": "handshake/req", "id": "h", "agent_caps": ["tools"] }));
-        heard(&mut relay, &json!({ "type": "handshake/resp", "req_id": "h", "session_id": "abc" }));
+        said(
+            &mut relay,
+            &json!({ "type": "handshake/req", "id": "h", "agent_caps": ["tools"] }),
+        );
+        heard(
+            &mut relay,
+            &json!({ "type": "handshake/resp", "req_id": "h", "session_id": "abc" }),
+        );
         relay
     }
 
@@ -194,21 +225,42 @@ mod tests {
             &mut relay,
             &json!({ "type": "tool/call/req", "id": "c", "tool_name": "echo", "arguments": {} }),
         );
-        said(&mut relay, &json!({ "type": "memory/store/req", "id": "m" }));
-        heard(&mut relay, &json!({ "type": "tool/event", "req_id": "c", "kind": "status", "seq": 1 }));
+        said(
+            &mut relay,
+            &json!({ "type": "memory/store/req", "id": "m" }),
+        );
+        heard(
+            &mut relay,
+            &json!({ "type": "tool/event", "req_id": "c", "kind": "status", "seq": 1 }),
+        );
         let change = relay.change_host();
         let to_host = read(&change.to_host);
         let kinds: Vec<&Value> = to_host.iter().map(|line| &line["type"]).collect();
-        assert_eq!(kinds, ["handshake/req", "tool/call/req", "memory/store/req"]);
+        assert_eq!(
+            kinds,
+            ["handshake/req", "tool/call/req", "memory/store/req"]
+        );
         assert_eq!(change.to_agent.len(), 0);
-        let answer = json!({ "type": "handshake/resp", "req_id": to_host[0]["id"], "session_id": "abc" });
+        let answer =
+            json!({ "type": "handshake/resp", "req_id": to_host[0]["id"], "session_id": "abc" });
         assert_eq!(heard(&mut relay, &answer), HostLine::Withhold);
-        let answer = json!({ "type": "tool/call/resp", "req_id": "c", "data": { "success": true } });
+        let answer =
+            json!({ "type": "tool/call/resp", "req_id": "c", "data": { "success": true } });
         assert_eq!(heard(&mut relay, &answer), HostLine::Forward);
-        heard(&mut relay, &json!({ "type": "memory/store/resp", "req_id": "m" }));
+        heard(
+            &mut relay,
+            &json!({ "type": "memory/store/resp", "req_id": "m" }),
+        );
         // A call that no answer can be told from is not sent again.
-        said(&mut relay, &json!({ "type": "tool/call/req", "tool_name": "echo", "arguments": {} }));
-        assert_eq!(relay.change_host().to_host.len(), 1, "nothing waits any more");
+        said(
+            &mut relay,
+            &json!({ "type": "tool/call/req", "tool_name": "echo", "arguments": {} }),
+        );
+        assert_eq!(
+            relay.change_host().to_host.len(),
+            1,
+            "nothing waits any more"
+        );
     }
 
     #[test]
@@ -219,9 +271,16 @@ mod tests {
         assert!(relay.is_over());
         let mut relay = A2eRelay::default();
         let handshake = json!({ "type": "handshake/req", "id": "h" }).to_string();
-        let refusal = relay.refuse(handshake.as_bytes(), "other settings").unwrap();
-        let [refusal] = &read(&[refusal])[..] else { panic!("one answer") };
-        assert_eq!((&refusal["ok"], &refusal["reason"]), (&json!(false), &json!("other settings")));
+        let refusal = relay
+            .refuse(handshake.as_bytes(), "other settings")
+            .unwrap();
+        let [refusal] = &read(&[refusal])[..] else {
+            panic!("one answer")
+        };
+        assert_eq!(
+            (&refusal["ok"], &refusal["reason"]),
+            (&json!(false), &json!("other settings"))
+        );
         assert!(relay.is_over());
     }
 }

@@ -77,9 +77,17 @@ impl Sessions {
         let unused = open.iter().filter_map(|(id, known)| {
             let (session, idle) = (known.session()?, known.idle_time());
             let may_go = idle >= PARKED_AFTER && known.outbox.is_empty();
-            may_go.then(|| ((session.principal() == principal, idle), id.clone(), session.id().clone()))
+            may_go.then(|| {
+                (
+                    (session.principal() == principal, idle),
+                    id.clone(),
+                    session.id().clone(),
+                )
+            })
         });
-        let Some((_, wire_id, session_id)) = unused.max_by_key(|(rank, ..)| *rank) else { return false };
+        let Some((_, wire_id, session_id)) = unused.max_by_key(|(rank, ..)| *rank) else {
+            return false;
+        };
         open.remove(&wire_id);
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         if parked.len() >= MAX_PARKED {
@@ -90,23 +98,33 @@ impl Sessions {
     }
 
     fn is_parked(&self, id: &SessionId) -> bool {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+        self.parked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(id)
     }
 
     pub(super) fn tell_of_changed_list(&self) {
-        self.open().values().for_each(|session| session.tell_of_changed_list());
+        self.open()
+            .values()
+            .for_each(|session| session.tell_of_changed_list());
     }
 
     pub(super) fn close_all(&self) {
         // Emptied, so that the face and its sessions do not keep one another for ever.
-        std::mem::take(&mut *self.open()).values().for_each(|session| session.outbox.close());
+        std::mem::take(&mut *self.open())
+            .values()
+            .for_each(|session| session.outbox.close());
     }
 }
 
 /// The name in records of a session whose id must not be in any.
 fn recorded(wire_id: &str) -> SessionId {
     let hash = Sha256::digest(wire_id.as_bytes());
-    let hex = hash.iter().take(16).fold("a2e-".to_owned(), |text, byte| format!("{text}{byte:02x}"));
+    let hex = hash
+        .iter()
+        .take(16)
+        .fold("a2e-".to_owned(), |text, byte| format!("{text}{byte:02x}"));
     SessionId::new(hex)
 }
 
@@ -119,7 +137,9 @@ pub(super) fn open(face: &Arc<Face>, door: &Arc<Door>) -> String {
     let mut open = face.sessions.open();
     let strangers = open.iter().filter(|(_, session)| session.is_stranger());
     if strangers.clone().count() >= MAX_STRANGERS {
-        let oldest = strangers.max_by_key(|(_, session)| session.age()).map(|(id, _)| id.clone());
+        let oldest = strangers
+            .max_by_key(|(_, session)| session.age())
+            .map(|(id, _)| id.clone());
         if let Some(oldest) = oldest.and_then(|id| open.remove(&id)) {
             oldest.end();
         }
@@ -142,7 +162,11 @@ pub(super) async fn find(
     wire_id: &str,
 ) -> Result<Arc<Conversation>, NoSession> {
     if let Some(found) = face.sessions.known(wire_id) {
-        return if found.is_over() && found.outbox.is_over() { Err(NoSession::Unknown) } else { Ok(found) };
+        return if found.is_over() && found.outbox.is_over() {
+            Err(NoSession::Unknown)
+        } else {
+            Ok(found)
+        };
     }
     let (session_id, limits) = (recorded(wire_id), face.host.limits());
     // What was not used in this life of the host was last used before it, at the latest when the last one ended.
@@ -151,12 +175,18 @@ pub(super) async fn find(
         return Err(NoSession::Unknown);
     }
     // The operator may have taken the token away since.
-    let resumed =
-        face.host.resume_session(&session_id, |owner, credential| door.still_admits(owner, credential)).await;
+    let resumed = face
+        .host
+        .resume_session(&session_id, |owner, credential| {
+            door.still_admits(owner, credential)
+        })
+        .await;
     let session = match resumed {
         Ok(session) => session,
         Err(SessionError::Full(_) | SessionError::Journal(_)) => return Err(NoSession::NotNow),
-        Err(SessionError::Unknown(_) | SessionError::Default | SessionError::SurfaceTooLarge(_)) => {
+        Err(
+            SessionError::Unknown(_) | SessionError::Default | SessionError::SurfaceTooLarge(_),
+        ) => {
             return Err(NoSession::Unknown);
         }
     };
@@ -165,8 +195,13 @@ pub(super) async fn find(
     Ok(match face.sessions.open().entry(wire_id.to_owned()) {
         Entry::Occupied(known) => Arc::clone(known.get()),
         Entry::Vacant(place) => {
-            face.sessions.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&session_id);
-            let resumed = Conversation::new(face, Transport::Http, door, wire_id.to_owned(), session_id);
+            face.sessions
+                .parked
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&session_id);
+            let resumed =
+                Conversation::new(face, Transport::Http, door, wire_id.to_owned(), session_id);
             Arc::clone(place.insert(resumed.resumed(session)))
         }
     })
@@ -174,5 +209,7 @@ pub(super) async fn find(
 
 /// A session is over and its reader has everything: it is not there any more.
 pub(super) fn forget(face: &Face, conversation: &Arc<Conversation>) {
-    face.sessions.open().retain(|_, session| !Arc::ptr_eq(session, conversation));
+    face.sessions
+        .open()
+        .retain(|_, session| !Arc::ptr_eq(session, conversation));
 }

@@ -60,14 +60,20 @@ pub(crate) async fn converse_joined(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
-    let transport = if session.is_some() { Transport::Rejoined } else { Transport::Stdio };
+    let transport = if session.is_some() {
+        Transport::Rejoined
+    } else {
+        Transport::Stdio
+    };
     let id = session.unwrap_or_else(|| Uuid::new_v4().simple().to_string());
     let session = SessionId::new(format!("a2e-{id}"));
     let conversation = Conversation::new(face, transport, door, id, session);
     conversation.watch_list();
     let limit = face.settings.message_limit;
     let (lines, mut to_handle) = mpsc::channel(ROOM);
-    std::thread::spawn(move || read_lines(BufReader::with_capacity(64 << 10, input), limit, &lines));
+    std::thread::spawn(move || {
+        read_lines(BufReader::with_capacity(64 << 10, input), limit, &lines);
+    });
     let written = write_lines(Arc::clone(&conversation), output);
     tokio::pin!(written);
     loop {
@@ -160,7 +166,11 @@ fn write_lines(
             for (_, item) in &batch {
                 wire::write(&mut text, item, Framing::Line);
             }
-            if output.write_all(&text).and_then(|()| output.flush()).is_err() {
+            if output
+                .write_all(&text)
+                .and_then(|()| output.flush())
+                .is_err()
+            {
                 break;
             }
         }

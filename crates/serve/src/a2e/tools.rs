@@ -15,7 +15,9 @@ use toolpost_a2e::{
 use toolpost_core::{
     Acknowledged, Answer, CallHandle, CallRequest, Heard, Listener, Standing, ToolFilter, Wants,
 };
-use toolpost_model::{BoxFuture, ErrorClass, Event, InvocationId, ModelInput, RequestId, TraceContext};
+use toolpost_model::{
+    BoxFuture, ErrorClass, Event, InvocationId, ModelInput, RequestId, TraceContext,
+};
 use uuid::Uuid;
 
 use super::{
@@ -30,8 +32,14 @@ pub(super) const CANCEL: &str = "tool/cancel";
 /// The word for notices of a changed list, in the metadata and in what a client asks for.
 pub(super) const LIST_CHANGED: &str = "tool/list/changed";
 /// Events that an answer may hold: those of a caller who asked for them, and those that were not streamed.
-const MAX_COLLECTED: CollectLimits = CollectLimits { events: 1_000, bytes: 1 << 20 };
-const MAX_UNSTREAMED: CollectLimits = CollectLimits { events: 100, bytes: 16 << 10 };
+const MAX_COLLECTED: CollectLimits = CollectLimits {
+    events: 1_000,
+    bytes: 1 << 20,
+};
+const MAX_UNSTREAMED: CollectLimits = CollectLimits {
+    events: 100,
+    bytes: 16 << 10,
+};
 
 /// The host's own tools.
 pub(super) struct Tools {
@@ -79,7 +87,9 @@ impl Capability for Tools {
         Box::pin(async move {
             match message.body {
                 Body::ToolListRequest(request) => Ok(list(peer, message.id, request).await),
-                Body::ToolCallRequest(request) if self.leaves_to_others(peer, &request.tool_name) => {
+                Body::ToolCallRequest(request)
+                    if self.leaves_to_others(peer, &request.tool_name) =>
+                {
                     Ok(Handled::NotMine)
                 }
                 Body::ToolCallRequest(request) => call(peer, message.id, request).await,
@@ -94,7 +104,9 @@ impl Tools {
     /// A tool that is not the host's may be another capability's, where one is asked after this.
     fn leaves_to_others(&self, peer: &Peer, tool: &str) -> bool {
         let takers = peer.conversation.face.registry.takers("tool/call/req");
-        let is_last = takers.last().is_some_and(|last| last.plugin() == self.plugin);
+        let is_last = takers
+            .last()
+            .is_some_and(|last| last.plugin() == self.plugin);
         !is_last && peer.host().surface(&peer.session).find(tool).is_none()
     }
 }
@@ -106,14 +118,23 @@ async fn list(peer: &Peer, id: String, request: ToolListRequest) -> Handled {
         kind: Some(request.filter_kind).filter(|kind| !kind.is_empty()),
         tags: request.filter_tags,
         include_deferred: request.include_deferred,
-        limit: usize::try_from(request.limit).ok().filter(|limit| *limit > 0),
+        limit: usize::try_from(request.limit)
+            .ok()
+            .filter(|limit| *limit > 0),
     };
     let tools = peer.host().list(&peer.session, &filter).await;
-    Handled::Answer(Answered::tools(Listed { req_id: id, filter, tools, asked }))
+    Handled::Answer(Answered::tools(Listed {
+        req_id: id,
+        filter,
+        tools,
+        asked,
+    }))
 }
 
 fn cancel(peer: &Peer, request: ToolCancelRequest) -> Handled {
-    let ok = peer.host().cancel_request(&peer.session, &RequestId::new(request.call_id.as_str()));
+    let ok = peer
+        .host()
+        .cancel_request(&peer.session, &RequestId::new(request.call_id.as_str()));
     Handled::with(Body::ToolCancelResponse(ToolCancelResponse {
         req_id: String::new(),
         call_id: request.call_id,
@@ -124,10 +145,17 @@ fn cancel(peer: &Peer, request: ToolCancelRequest) -> Handled {
 async fn call(peer: &Peer, id: String, request: ToolCallRequest) -> Result<Handled, ErrorMessage> {
     let conversation = &peer.conversation;
     if !conversation.is_called(&request.session_id) {
-        return Err(ErrorMessage::new(ErrorCode::Unauthorized, "`session_id` names another session"));
+        return Err(ErrorMessage::new(
+            ErrorCode::Unauthorized,
+            "`session_id` names another session",
+        ));
     }
     // A call without an id cannot be repeated, yet it is answered and counted like any other.
-    let key = if id.is_empty() { format!("\u{0}{}", Uuid::new_v4().simple()) } else { id.clone() };
+    let key = if id.is_empty() {
+        format!("\u{0}{}", Uuid::new_v4().simple())
+    } else {
+        id.clone()
+    };
     match conversation.outbox.begin(&key, Some(digest(&request))) {
         Begun::New => {}
         Begun::Same => return Ok(Handled::Taken),
@@ -145,7 +173,11 @@ async fn start(
 ) -> Result<Handled, ErrorMessage> {
     let (conversation, background) = (&peer.conversation, request.background);
     let listener = Arc::new(CallListener::new(conversation, key, &id, &request));
-    let mut call = CallRequest::new(Arc::clone(&peer.session), request.tool_name, request.arguments);
+    let mut call = CallRequest::new(
+        Arc::clone(&peer.session),
+        request.tool_name,
+        request.arguments,
+    );
     call.face = conversation.transport.face();
     call.request_id = (!id.is_empty()).then(|| RequestId::new(id.as_str()));
     call.correlation_id = Some(request.correlation_id).filter(|given| !given.is_empty());
@@ -174,7 +206,9 @@ async fn start(
                 handle.accepted().await;
             }
         }
-        Standing::Over(answer) if answer.result().error_class() == Some(ErrorClass::RequestConflict) => {
+        Standing::Over(answer)
+            if answer.result().error_class() == Some(ErrorClass::RequestConflict) =>
+        {
             listener.let_go();
             return Err(used_for_another());
         }
@@ -196,7 +230,10 @@ fn digest(request: &ToolCallRequest) -> u64 {
 }
 
 pub(super) fn used_for_another() -> ErrorMessage {
-    ErrorMessage::new(ErrorCode::InvalidMessage, "this id was used for another call in this session")
+    ErrorMessage::new(
+        ErrorCode::InvalidMessage,
+        "this id was used for another call in this session",
+    )
 }
 
 pub(super) fn behind() -> ErrorMessage {
@@ -233,7 +270,11 @@ struct Collected {
 
 impl Collected {
     fn new(limits: CollectLimits) -> Self {
-        Self { limits, events: Vec::new(), bytes: 0 }
+        Self {
+            limits,
+            events: Vec::new(),
+            bytes: 0,
+        }
     }
 
     fn add(&mut self, event: &ToolEvent) {
@@ -253,7 +294,12 @@ struct CollectLimits {
 }
 
 impl CallListener {
-    fn new(conversation: &Arc<Conversation>, key: String, id: &str, request: &ToolCallRequest) -> Self {
+    fn new(
+        conversation: &Arc<Conversation>,
+        key: String,
+        id: &str,
+        request: &ToolCallRequest,
+    ) -> Self {
         let bytes = match &request.arguments {
             ModelInput::Text(text) => text.len(),
             ModelInput::Value(_) => 0,
@@ -263,7 +309,11 @@ impl CallListener {
             key,
             req_id: id.to_owned(),
             // It is told back as it was asked for, and may be anything.
-            tool: conversation.face.host.redacted(&request.tool_name).into_owned(),
+            tool: conversation
+                .face
+                .host
+                .redacted(&request.tool_name)
+                .into_owned(),
             streaming: request.streaming,
             background: request.background,
             collected: match (request.collect_events, request.streaming) {
@@ -274,7 +324,12 @@ impl CallListener {
                 (false, _) => None,
             },
             collects_for_all: request.collect_events,
-            asked: Asked::now(conversation, id.to_owned(), request.correlation_id.clone(), bytes),
+            asked: Asked::now(
+                conversation,
+                id.to_owned(),
+                request.correlation_id.clone(),
+                bytes,
+            ),
             is_told: AtomicBool::new(false),
         }
     }
@@ -295,7 +350,11 @@ impl CallListener {
     }
 
     /// For a call that an earlier host began: its caller hears the end.
-    pub(super) fn of_earlier(conversation: &Arc<Conversation>, req_id: String, tool: String) -> Self {
+    pub(super) fn of_earlier(
+        conversation: &Arc<Conversation>,
+        req_id: String,
+        tool: String,
+    ) -> Self {
         let (conversation, key) = (Arc::clone(conversation), req_id.clone());
         Self {
             conversation,
@@ -320,20 +379,38 @@ impl CallListener {
 impl Listener for CallListener {
     fn wants(&self) -> Wants {
         let wanted = (self.streaming || self.collected.is_some()) && !self.background;
-        if wanted { Wants::ToolEvents } else { Wants::Nothing }
+        if wanted {
+            Wants::ToolEvents
+        } else {
+            Wants::Nothing
+        }
     }
 
     fn hear(&self, event: Event) -> Heard {
-        let Some(event) = projection::event(&self.req_id, &event) else { return Heard::Taken };
+        let Some(event) = projection::event(&self.req_id, &event) else {
+            return Heard::Taken;
+        };
         if let Some(collected) = &self.collected {
-            collected.lock().unwrap_or_else(PoisonError::into_inner).add(&event);
+            collected
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .add(&event);
         }
-        if self.streaming { self.conversation.outbox.push_event(event) } else { Heard::Taken }
+        if self.streaming {
+            self.conversation.outbox.push_event(event)
+        } else {
+            Heard::Taken
+        }
     }
 
     fn ended(&self, answer: &Arc<Answer>) {
         let events = self.collected.as_ref().map(|collected| {
-            std::mem::take(&mut collected.lock().unwrap_or_else(PoisonError::into_inner).events)
+            std::mem::take(
+                &mut collected
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .events,
+            )
         });
         let is_of_plugin = self.conversation.face.is_of_plugin(answer);
         let events = events.filter(|_| self.collects_for_all || is_of_plugin);
@@ -362,8 +439,11 @@ impl Drop for CallListener {
         if self.is_told.load(Ordering::Relaxed) {
             return;
         }
-        let error =
-            ErrorMessage::new(ErrorCode::RuntimeError, "the call was given up before it began").retryable();
+        let error = ErrorMessage::new(
+            ErrorCode::RuntimeError,
+            "the call was given up before it began",
+        )
+        .retryable();
         let message = Message::new(Body::Error(error.to(self.req_id.clone())));
         // Where not even this can be said, its caller has thousands of other things to read.
         let _ = self.conversation.outbox.push_reply(&self.key, message);

@@ -19,23 +19,51 @@ pub(super) fn write(out: &mut Vec<u8>, item: &Item, framing: Framing) {
         Item::Message(message) => encode_into(out, &Outgoing::from(&**message), framing),
         Item::Event(event) => {
             let (id, ts) = (event.message_id(), event.at.or_else(now));
-            let message = Outgoing { kind: "tool/event", id: &id, version: VERSION, ts, body: event };
+            let message = Outgoing {
+                kind: "tool/event",
+                id: &id,
+                version: VERSION,
+                ts,
+                body: event,
+            };
             encode_into(out, &message, framing);
         }
         Item::Answer(answered) => {
-            let most = if framing == Framing::Event { MAX_TEXT } else { usize::MAX };
+            let most = if framing == Framing::Event {
+                MAX_TEXT
+            } else {
+                usize::MAX
+            };
             let body = response(answered, most);
-            let (id, ts) = (answered.answer.result().invocation_id.to_hex(), Some(body.ts()));
+            let (id, ts) = (
+                answered.answer.result().invocation_id.to_hex(),
+                Some(body.ts()),
+            );
             encode_into(
                 out,
-                &Outgoing { kind: "tool/call/resp", id: &id, version: VERSION, ts, body },
+                &Outgoing {
+                    kind: "tool/call/resp",
+                    id: &id,
+                    version: VERSION,
+                    ts,
+                    body,
+                },
                 framing,
             );
         }
         Item::List(list) => {
-            let body = ListView { req_id: &list.req_id, tools: Definitions(&list.tools) };
+            let body = ListView {
+                req_id: &list.req_id,
+                tools: Definitions(&list.tools),
+            };
             let id = Uuid::new_v4().simple().to_string();
-            let message = Outgoing { kind: "tool/list/resp", id: &id, version: VERSION, ts: now(), body };
+            let message = Outgoing {
+                kind: "tool/list/resp",
+                id: &id,
+                version: VERSION,
+                ts: now(),
+                body,
+            };
             let before = out.len();
             encode_into(out, &message, framing);
             if let Some(asked) = &list.asked {
@@ -64,19 +92,38 @@ pub(super) fn message(item: Item) -> Message {
             }
         }
         Item::List(list) => {
-            let Listed { req_id, tools, asked, .. } = *list;
+            let Listed {
+                req_id,
+                tools,
+                asked,
+                ..
+            } = *list;
             if let Some(asked) = asked {
                 asked.listed(0);
             }
             let tools = tools.iter().map(definition).collect();
-            Message::new(Body::ToolListResponse(toolpost_a2e::ToolListResponse { req_id, tools }))
+            Message::new(Body::ToolListResponse(toolpost_a2e::ToolListResponse {
+                req_id,
+                tools,
+            }))
         }
     }
 }
 
 fn response(answered: &AnsweredCall, most: usize) -> CallResponseView<'_> {
-    let AnsweredCall { req_id, tool, answer, events, is_of_plugin, .. } = answered;
-    let project = if *is_of_plugin { CallResponseView::of_plugin } else { CallResponseView::of };
+    let AnsweredCall {
+        req_id,
+        tool,
+        answer,
+        events,
+        is_of_plugin,
+        ..
+    } = answered;
+    let project = if *is_of_plugin {
+        CallResponseView::of_plugin
+    } else {
+        CallResponseView::of
+    };
     project(req_id, tool, answer.result(), events, most)
 }
 
@@ -97,6 +144,7 @@ impl serde::Serialize for Definitions<'_> {
 
 /// What the sender of a message hears that is longer than the host reads. `head` is how it began.
 pub(super) fn too_large(head: &[u8], limit: usize) -> Box<ErrorMessage> {
-    let message = format!("the message is over the limit of {limit} bytes (setting `http.body_limit`)");
+    let message =
+        format!("the message is over the limit of {limit} bytes (setting `http.body_limit`)");
     Box::new(ErrorMessage::new(ErrorCode::MessageTooLarge, message).to(id_in(head)))
 }

@@ -64,10 +64,13 @@ pub enum AuthoritiesError {
 
 /// The files that authorities are made of: tools ask before they change one, since it decides calls.
 pub(super) fn files(config: &HostConfig) -> Vec<PathBuf> {
-    let programs = config.authorities.iter().filter_map(|authority| match &authority.reach {
-        AuthorityReachConfig::Program { command, .. } => Some(hooks::files_among(command)),
-        AuthorityReachConfig::Endpoint { .. } => None,
-    });
+    let programs = config
+        .authorities
+        .iter()
+        .filter_map(|authority| match &authority.reach {
+            AuthorityReachConfig::Program { command, .. } => Some(hooks::files_among(command)),
+            AuthorityReachConfig::Endpoint { .. } => None,
+        });
     programs.flatten().collect()
 }
 
@@ -89,11 +92,22 @@ pub(super) fn authorities(
         }
         (_, None) | (None, _) => None,
     };
-    let declared = config.authorities.iter().map(|authority| declared(authority, config, credentials));
-    let parts = AuthorityParts { programs, authorities: declared.collect::<Result<_, _>>()? };
+    let declared = config
+        .authorities
+        .iter()
+        .map(|authority| declared(authority, config, credentials));
+    let parts = AuthorityParts {
+        programs,
+        authorities: declared.collect::<Result<_, _>>()?,
+    };
     configured_authorities(parts).map_err(|source| {
-        let of = config.authorities.iter().find(|authority| authority.name == source.authority);
-        let place = of.map(|authority| authority.place.clone()).unwrap_or_default();
+        let of = config
+            .authorities
+            .iter()
+            .find(|authority| authority.name == source.authority);
+        let place = of
+            .map(|authority| authority.place.clone())
+            .unwrap_or_default();
         AuthoritiesError::Declaration { place, source }
     })
 }
@@ -104,25 +118,38 @@ fn declared(
     credentials: &[(String, Secret)],
 ) -> Result<AuthorityDeclaration, AuthoritiesError> {
     let reach = match &authority.reach {
-        AuthorityReachConfig::Endpoint { url, credential, max_answer } => {
-            AuthorityReach::Endpoint(EndpointDeclaration {
-                url: Url::parse(url).map_err(|source| AuthoritiesError::Url {
-                    place: authority.place.clone(),
-                    url: url.clone(),
-                    source,
-                })?,
-                max_answer: usize::try_from(*max_answer).unwrap_or(usize::MAX),
-                credential: match credential {
-                    Some(name) => {
-                        let known = native::network(&config.network, credentials)?.credentials;
-                        let missing = || NativeError::CredentialWithoutValue(name.clone());
-                        Some(known.into_iter().find(|one| one.name == *name).ok_or_else(missing)?)
-                    }
-                    None => None,
-                },
-            })
-        }
-        AuthorityReachConfig::Program { command, files, profile, writable, environment } => {
+        AuthorityReachConfig::Endpoint {
+            url,
+            credential,
+            max_answer,
+        } => AuthorityReach::Endpoint(EndpointDeclaration {
+            url: Url::parse(url).map_err(|source| AuthoritiesError::Url {
+                place: authority.place.clone(),
+                url: url.clone(),
+                source,
+            })?,
+            max_answer: usize::try_from(*max_answer).unwrap_or(usize::MAX),
+            credential: match credential {
+                Some(name) => {
+                    let known = native::network(&config.network, credentials)?.credentials;
+                    let missing = || NativeError::CredentialWithoutValue(name.clone());
+                    Some(
+                        known
+                            .into_iter()
+                            .find(|one| one.name == *name)
+                            .ok_or_else(missing)?,
+                    )
+                }
+                None => None,
+            },
+        }),
+        AuthorityReachConfig::Program {
+            command,
+            files,
+            profile,
+            writable,
+            environment,
+        } => {
             let missing = |path: &Path, source| AuthoritiesError::Missing {
                 place: authority.place.clone(),
                 authority: authority.name.to_string(),
@@ -130,20 +157,28 @@ fn declared(
                 source,
             };
             // What is missing would be missed at the first call only.
-            let program = command.first().map(Path::new).filter(|program| program.is_absolute());
+            let program = command
+                .first()
+                .map(Path::new)
+                .filter(|program| program.is_absolute());
             for file in files.iter().map(PathBuf::as_path).chain(program) {
                 file.canonicalize().map_err(|error| missing(file, error))?;
             }
             let named = &config.environment.variables;
-            let variables = environment.iter().filter_map(|name| named.get_key_value(name));
-            let writable =
-                writable.iter().map(|path| path.canonicalize().map_err(|error| missing(path, error)));
+            let variables = environment
+                .iter()
+                .filter_map(|name| named.get_key_value(name));
+            let writable = writable
+                .iter()
+                .map(|path| path.canonicalize().map_err(|error| missing(path, error)));
             AuthorityReach::Program {
                 argv: command.clone(),
                 profile: *profile,
                 writable: writable.collect::<Result<_, _>>()?,
                 readable: hooks::files_among(command).collect(),
-                environment: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+                environment: variables
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
             }
         }
     };

@@ -66,12 +66,19 @@ pub enum HooksError {
 /// The files that hooks are made of: whoever can write one of them says what the hook says, so tools ask before they
 /// change one.
 pub(super) fn files(config: &HostConfig) -> Vec<PathBuf> {
-    config.hooks.iter().flat_map(|hook| files_among(&hook.command)).collect()
+    config
+        .hooks
+        .iter()
+        .flat_map(|hook| files_among(&hook.command))
+        .collect()
 }
 
 /// The files among the words of a command.
 pub(super) fn files_among(command: &[String]) -> impl Iterator<Item = PathBuf> + '_ {
-    let whole = command.iter().map(Path::new).filter(|path| path.is_absolute() && path.is_file());
+    let whole = command
+        .iter()
+        .map(Path::new)
+        .filter(|path| path.is_absolute() && path.is_file());
     whole.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()))
 }
 
@@ -90,33 +97,54 @@ pub(super) fn hooks(
     let parts = HookParts {
         children: native::children(config, &workspace, data_dir),
         launcher: Launcher::new(program.to_owned()),
-        hooks: config.hooks.iter().map(|hook| declared(hook, config)).collect::<Result<_, _>>()?,
+        hooks: config
+            .hooks
+            .iter()
+            .map(|hook| declared(hook, config))
+            .collect::<Result<_, _>>()?,
         workspace,
     };
     command_hooks(parts).map_err(|source| {
         let of = config.hooks.iter().find(|hook| hook.name == source.hook);
-        HooksError::Declaration { place: of.map(|hook| hook.place.clone()).unwrap_or_default(), source }
+        HooksError::Declaration {
+            place: of.map(|hook| hook.place.clone()).unwrap_or_default(),
+            source,
+        }
     })
 }
 
 fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, HooksError> {
     let named = &config.environment.variables;
-    let variables = hook.environment.iter().filter_map(|name| named.get_key_value(name));
+    let variables = hook
+        .environment
+        .iter()
+        .filter_map(|name| named.get_key_value(name));
     let missing = |path: &Path, source| HooksError::Missing {
         place: hook.place.clone(),
         hook: hook.name.clone(),
         path: path.to_owned(),
         source,
     };
-    let writable = hook.writable.iter().map(|path| path.canonicalize().map_err(|error| missing(path, error)));
+    let writable = hook
+        .writable
+        .iter()
+        .map(|path| path.canonicalize().map_err(|error| missing(path, error)));
     let mut concern = Concern::with_tools(hook.tools.clone());
     if let Some(when) = &hook.when {
-        concern = concern.when(when.clone(), super::places(config)).map_err(|source| {
-            HooksError::Concern { place: hook.place.clone(), hook: hook.name.clone(), source }
-        })?;
+        concern = concern
+            .when(when.clone(), super::places(config))
+            .map_err(|source| HooksError::Concern {
+                place: hook.place.clone(),
+                hook: hook.name.clone(),
+                source,
+            })?;
     }
     // What is missing would be missed at the first call only.
-    let program = hook.command.first().map(Path::new).filter(|program| program.is_absolute());
+    let program = hook
+        .command
+        .first()
+        .map(Path::new)
+        .filter(|program| program.is_absolute());
     for file in hook.files.iter().map(PathBuf::as_path).chain(program) {
         file.canonicalize().map_err(|error| missing(file, error))?;
     }
@@ -130,6 +158,8 @@ fn declared(hook: &HookConfig, config: &HostConfig) -> Result<HookDeclaration, H
         profile: hook.profile,
         writable: writable.collect::<Result<_, _>>()?,
         readable: files_among(&hook.command).collect(),
-        environment: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        environment: variables
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
     })
 }

@@ -8,16 +8,18 @@ use std::{
 };
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use toolpost_config::{HostConfig, McpReach, McpServerConfig, McpText, McpUnresolved, McpValues, Resolved};
+use toolpost_config::{
+    HostConfig, McpReach, McpServerConfig, McpText, McpUnresolved, McpValues, Resolved,
+};
 use toolpost_core::{Host, MemoryPins, PinStore};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, Naming, SandboxProfile, Secret, SessionScope, Source, SourceError,
-    SourceHealth, SourceProblem, SourceSession, SourceState,
+    BoxFuture, Declaration, EffectOrigin, Naming, SandboxProfile, Secret, SessionScope, Source,
+    SourceError, SourceHealth, SourceProblem, SourceSession, SourceState,
 };
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart,
-    McpTransport,
+    ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource,
+    McpStart, McpTransport,
 };
 use toolpost_store::{DataDir, PinFiles};
 
@@ -61,29 +63,55 @@ pub(super) struct Servers {
 }
 
 /// Puts every server together.
-pub(super) fn servers(config: &HostConfig, handover: &McpHandover) -> Result<Servers, RequiredServerError> {
-    let mut servers = Servers { ready: Vec::new(), unusable: Vec::new(), secrets: Vec::new() };
+pub(super) fn servers(
+    config: &HostConfig,
+    handover: &McpHandover,
+) -> Result<Servers, RequiredServerError> {
+    let mut servers = Servers {
+        ready: Vec::new(),
+        unusable: Vec::new(),
+        secrets: Vec::new(),
+    };
     for server in &config.mcp.servers {
-        match (Making { config, handover, server, secrets: Vec::new() }).server() {
+        match (Making {
+            config,
+            handover,
+            server,
+            secrets: Vec::new(),
+        })
+        .server()
+        {
             Ok((ready, secrets)) => {
                 let kind = format!("mcp_{}", server.name.replace('-', "_").to_lowercase());
-                let long = secrets.into_iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
-                servers.secrets.extend(long.map(|secret| (kind.clone(), secret)));
+                let long = secrets
+                    .into_iter()
+                    .filter(|secret| secret.len() >= SHORTEST_SECRET);
+                servers
+                    .secrets
+                    .extend(long.map(|secret| (kind.clone(), secret)));
                 servers.ready.push(ready);
             }
             Err(why) if server.required => {
                 let (name, place) = (server.name.clone(), server.place.clone());
-                return Err(RequiredServerError { name, place, reason: why.to_string() });
+                return Err(RequiredServerError {
+                    name,
+                    place,
+                    reason: why.to_string(),
+                });
             }
             Err(why) => {
-                servers.unusable.push(UnusableServer::new(&server.name, &server.place, why.to_string()));
+                servers.unusable.push(UnusableServer::new(
+                    &server.name,
+                    &server.place,
+                    why.to_string(),
+                ));
             }
         }
     }
     let named = config.mcp.unusable.iter();
-    servers
-        .unusable
-        .extend(named.map(|server| UnusableServer::new(&server.name, &server.place, server.reason.clone())));
+    servers.unusable.extend(
+        named.map(|server| UnusableServer::new(&server.name, &server.place, server.reason.clone())),
+    );
     Ok(servers)
 }
 
@@ -102,8 +130,10 @@ pub(super) fn sources(
         return Ok(in_order(sources));
     }
     let launcher = native.program.clone().map(Launcher::new);
-    let workspace =
-        config.workspace.as_deref().map(|root| native::workspace(config, root, native.own_files.clone()));
+    let workspace = config
+        .workspace
+        .as_deref()
+        .map(|root| native::workspace(config, root, native.own_files.clone()));
     let workspace = workspace.transpose()?.map(Arc::new);
     let children = match &workspace {
         Some(workspace) => native::children(config, workspace, data_dir),
@@ -136,11 +166,17 @@ fn in_order(mut sources: Vec<Arc<dyn Source>>) -> Vec<Arc<dyn Source>> {
 pub(super) fn check_required(config: &HostConfig, host: &Host) -> Result<(), RequiredServerError> {
     let reports = host.sources();
     for server in config.mcp.servers.iter().filter(|server| server.required) {
-        let Some(report) = reports.iter().find(|report| report.name == server.name) else { continue };
+        let Some(report) = reports.iter().find(|report| report.name == server.name) else {
+            continue;
+        };
         match report.health.state {
             SourceState::Ready | SourceState::Idle => {}
             state @ (SourceState::Starting | SourceState::Failing | SourceState::Stopped) => {
-                let reason = report.health.message.clone().unwrap_or_else(|| state.as_str().to_owned());
+                let reason = report
+                    .health
+                    .message
+                    .clone()
+                    .unwrap_or_else(|| state.as_str().to_owned());
                 return Err(RequiredServerError {
                     name: server.name.clone(),
                     place: server.place.clone(),
@@ -154,13 +190,21 @@ pub(super) fn check_required(config: &HostConfig, host: &Host) -> Result<(), Req
 
 /// Files that say which servers run and what they do. Agents are asked before they change one.
 pub(super) fn files(config: &HostConfig) -> impl Iterator<Item = PathBuf> {
-    config.mcp.servers.iter().flat_map(|server| server.files.iter().filter(|path| !path.is_dir()).cloned())
+    config
+        .mcp
+        .servers
+        .iter()
+        .flat_map(|server| server.files.iter().filter(|path| !path.is_dir()).cloned())
 }
 
 /// Whether tools work in a place anyway.
 fn beneath_root(config: &HostConfig, path: &Path) -> bool {
     let roots = config.roots.iter().map(|root| &root.path);
-    config.workspace.iter().chain(roots).any(|root| path.starts_with(root))
+    config
+        .workspace
+        .iter()
+        .chain(roots)
+        .any(|root| path.starts_with(root))
 }
 
 /// Why a server cannot be put together.
@@ -169,7 +213,10 @@ enum NotMade {
     #[error("its `url` is none: {0}")]
     Url(#[from] url::ParseError),
     #[error("in its `{part}`, {missing}")]
-    Reference { part: String, missing: McpUnresolved },
+    Reference {
+        part: String,
+        missing: McpUnresolved,
+    },
     #[error("{0}, which `pass` names")]
     Passed(McpUnresolved),
     #[error("its `tools` cannot be used as patterns: {0}")]
@@ -203,16 +250,27 @@ impl Making<'_> {
     fn server(mut self) -> Result<(McpServer, Vec<String>), NotMade> {
         let server = self.server;
         let transport = match &server.reach {
-            McpReach::Program { command, args, cwd, folder, env } => {
+            McpReach::Program {
+                command,
+                args,
+                cwd,
+                folder,
+                env,
+            } => {
                 let program = self.program(command, args, cwd.as_ref(), folder, env)?;
                 McpTransport::Stdio(Box::new(program))
             }
             McpReach::Http { .. } if server.reads.is_some() => {
-                return Err(NotMade::ReadsInVain("a server behind a `url` reads files where it runs"));
+                return Err(NotMade::ReadsInVain(
+                    "a server behind a `url` reads files where it runs",
+                ));
             }
             McpReach::Http { url, headers } => {
                 let url = self.text("url", url)?;
-                McpTransport::Http { url: url.reveal().parse()?, headers: self.values("headers", headers)? }
+                McpTransport::Http {
+                    url: url.reveal().parse()?,
+                    headers: self.values("headers", headers)?,
+                }
             }
         };
         let made = McpServer {
@@ -234,7 +292,9 @@ impl Making<'_> {
             // A host that must have it finds out at once whether it does.
             start: match server.start {
                 toolpost_config::McpStart::Lazy if !server.required => McpStart::Lazy,
-                toolpost_config::McpStart::Lazy | toolpost_config::McpStart::Eager => McpStart::Eager,
+                toolpost_config::McpStart::Lazy | toolpost_config::McpStart::Eager => {
+                    McpStart::Eager
+                }
             },
             new_tools: match server.new_tools {
                 toolpost_config::McpNewTools::FirstUse => McpNewTools::FirstUse,
@@ -277,7 +337,13 @@ impl Making<'_> {
         }
         // A folder beneath a root is what the server works on, and the root says what may be done there.
         let is_worked_on = |path: &Path| path.is_dir() && beneath_root(self.config, path);
-        readable.extend(server.files.iter().filter(|path| !is_worked_on(path)).cloned());
+        readable.extend(
+            server
+                .files
+                .iter()
+                .filter(|path| !is_worked_on(path))
+                .cloned(),
+        );
         if let Some(cache) = self.handover.caches.get(&server.name) {
             match profile {
                 SandboxProfile::ReadOnly => {}
@@ -289,26 +355,55 @@ impl Making<'_> {
         }
         environment.extend(self.values("env", env)?);
         let reads = self.reads(profile)?;
-        Ok(McpProgram { command, args: words, directory, profile, environment, readable, writable, reads })
+        Ok(McpProgram {
+            command,
+            args: words,
+            directory,
+            profile,
+            environment,
+            readable,
+            writable,
+            reads,
+        })
     }
 
     /// The only paths of the roots that the server sees, without links.
     fn reads(&self, profile: SandboxProfile) -> Result<Option<Vec<PathBuf>>, NotMade> {
-        let Some(reads) = &self.server.reads else { return Ok(None) };
+        let Some(reads) = &self.server.reads else {
+            return Ok(None);
+        };
         match profile {
-            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {}
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {
+            }
             SandboxProfile::None => {
-                return Err(NotMade::ReadsInVain("`sandbox: none` lets its program read everything"));
+                return Err(NotMade::ReadsInVain(
+                    "`sandbox: none` lets its program read everything",
+                ));
             }
         }
         let found = |path: &PathBuf| -> Result<PathBuf, UnreadablePath> {
             let whole = path.canonicalize()?;
-            let roots = self.config.roots.iter().map(|root| &root.path).chain(&self.config.workspace);
-            let is_inside =
-                |root: &PathBuf| whole.starts_with(root.canonicalize().unwrap_or_else(|_| root.clone()));
-            if roots.into_iter().any(is_inside) { Ok(whole) } else { Err(UnreadablePath::Outside) }
+            let roots = self
+                .config
+                .roots
+                .iter()
+                .map(|root| &root.path)
+                .chain(&self.config.workspace);
+            let is_inside = |root: &PathBuf| {
+                whole.starts_with(root.canonicalize().unwrap_or_else(|_| root.clone()))
+            };
+            if roots.into_iter().any(is_inside) {
+                Ok(whole)
+            } else {
+                Err(UnreadablePath::Outside)
+            }
         };
-        let named = |path: &PathBuf| found(path).map_err(|why| NotMade::Reads { path: path.clone(), why });
+        let named = |path: &PathBuf| {
+            found(path).map_err(|why| NotMade::Reads {
+                path: path.clone(),
+                why,
+            })
+        };
         reads.iter().map(named).collect::<Result<_, _>>().map(Some)
     }
 
@@ -330,9 +425,11 @@ impl Making<'_> {
     ) -> Result<BTreeMap<String, Secret>, NotMade> {
         let mut values = BTreeMap::new();
         for (name, text) in texts {
-            self.secrets.extend(text.plain_secret(name).map(ToOwned::to_owned));
+            self.secrets
+                .extend(text.plain_secret(name).map(ToOwned::to_owned));
             let Resolved { text, secrets } = self.resolved(&format!("{part}.{name}"), text)?;
-            self.secrets.extend(secrets.iter().map(|secret| secret.reveal().to_owned()));
+            self.secrets
+                .extend(secrets.iter().map(|secret| secret.reveal().to_owned()));
             values.insert(name.clone(), text);
         }
         Ok(values)
@@ -344,7 +441,10 @@ impl Making<'_> {
 
     fn resolved(&self, part: &str, text: &McpText) -> Result<Resolved, NotMade> {
         text.resolve(&self.handover.values)
-            .map_err(|missing| NotMade::Reference { part: part.to_owned(), missing })
+            .map_err(|missing| NotMade::Reference {
+                part: part.to_owned(),
+                missing,
+            })
     }
 }
 
@@ -375,7 +475,11 @@ pub(super) struct UnusableServer {
 
 impl UnusableServer {
     fn new(name: &str, place: &str, reason: String) -> Self {
-        Self { name: name.to_owned(), place: place.to_owned(), reason }
+        Self {
+            name: name.to_owned(),
+            place: place.to_owned(),
+            reason,
+        }
     }
 }
 
@@ -413,8 +517,14 @@ impl Source for UnusableServer {
         }
     }
 
-    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
-        let error = SourceError { origin: self.name.clone(), reason: self.reason.clone() };
+    fn open<'a>(
+        &'a self,
+        _: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        let error = SourceError {
+            origin: self.name.clone(),
+            reason: self.reason.clone(),
+        };
         Box::pin(std::future::ready(Err(error)))
     }
 }

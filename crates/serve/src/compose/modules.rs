@@ -24,9 +24,10 @@ use toolpost_core::{Hook, Witness};
 use toolpost_model::{HookStanding, Source};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation, ModuleStandings,
-    Packages, PluginHost, Prepared, Progress, PythonModule, PythonModules, PythonPackage, PythonParts,
-    PythonSettings, RustModule, RustModules, Supply, UnloadedModules, Workspace, resolve,
+    BridgedModule, ChildSettings, CoreChoice, CoreWish, Fetcher, FolderSharing, Isolation,
+    ModuleStandings, Packages, PluginHost, Prepared, Progress, PythonModule, PythonModules,
+    PythonPackage, PythonParts, PythonSettings, RustModule, RustModules, Supply, UnloadedModules,
+    Workspace, resolve,
 };
 use toolpost_store::DataDir;
 
@@ -116,7 +117,11 @@ pub(super) async fn modules(
         }
         let unloaded = UnloadedModules::new(UNLOADED, missing);
         let hooks = unloaded.hooks(&standings(config));
-        return Ok(LoadedModules { sources: vec![Arc::new(unloaded)], hooks, ..LoadedModules::default() });
+        return Ok(LoadedModules {
+            sources: vec![Arc::new(unloaded)],
+            hooks,
+            ..LoadedModules::default()
+        });
     }
     let root = config.workspace.as_ref().ok_or(ModulesError::NoWorkspace)?;
     let launcher = Launcher::new(program.ok_or(ModulesError::NoLauncher)?.to_owned());
@@ -125,7 +130,11 @@ pub(super) async fn modules(
     let supply = module_supply(config, Some(launcher.clone())).map_err(NativeError::from)?;
     let supply = Arc::new(supply.ok_or(ModulesError::NoCache)?);
     let mut progress = handover.progress.unwrap_or_else(|| Box::new(|_, _| {}));
-    let process = Process { launcher, workspace, children };
+    let process = Process {
+        launcher,
+        workspace,
+        children,
+    };
     let mut loading = Loading::new(config, process);
     let fetcher = Fetcher::new(Arc::clone(&supply));
     for module in &config.modules {
@@ -147,7 +156,9 @@ pub(super) async fn modules(
         loading.failures.extend(loaded.err());
     }
     let served = served_plugins(config);
-    loading.python.extend(served.iter().map(|served| plugin(config, served)));
+    loading
+        .python
+        .extend(served.iter().map(|served| plugin(config, served)));
     loading.start_python(&supply, &mut *progress).await;
     Ok(loading.finish())
 }
@@ -166,13 +177,19 @@ async fn ready(
 ) -> Result<Ready, LoadFailure> {
     match fetcher.fetch(module, progress).await?.root {
         // What the package index has is Python.
-        None => Ok(Ready { root: None, transport: Transport::Python }),
+        None => Ok(Ready {
+            root: None,
+            transport: Transport::Python,
+        }),
         Some(root) => {
             let resolved = resolve(module, &root)?;
             for note in &resolved.notes {
                 tracing::info!(module = module.id.as_str(), "{note}");
             }
-            Ok(Ready { root: Some(resolved.root), transport: resolved.transport })
+            Ok(Ready {
+                root: Some(resolved.root),
+                transport: resolved.transport,
+            })
         }
     }
 }
@@ -220,24 +237,40 @@ impl<'a> Loading<'a> {
                 let (config, sha256) = (self.config, sha256.as_deref());
                 match module.kind {
                     ModuleKind::Tool => {
-                        let source = self.components.load(config, module, &artifact, sha256).await?;
+                        let source = self
+                            .components
+                            .load(config, module, &artifact, sha256)
+                            .await?;
                         self.modules.sources.push(Arc::new(source));
                     }
                     ModuleKind::Hook => {
-                        let hook = self.components.load_hook(config, module, &artifact, sha256).await?;
+                        let hook = self
+                            .components
+                            .load_hook(config, module, &artifact, sha256)
+                            .await?;
                         self.component_hooks.push(hook);
                     }
                 }
             }
             #[cfg(not(feature = "wasm"))]
-            Transport::Wasm { .. } => return Err(not_built_in(module, "a WebAssembly component", "wasm")),
+            Transport::Wasm { .. } => {
+                return Err(not_built_in(module, "a WebAssembly component", "wasm"));
+            }
             #[cfg(feature = "grpc")]
             Transport::Grpc { endpoint } => {
-                self.modules.sources.push(Arc::new(grpc::running(module, &endpoint)?));
+                self.modules
+                    .sources
+                    .push(Arc::new(grpc::running(module, &endpoint)?));
             }
             #[cfg(feature = "grpc")]
             Transport::Rust { name } => {
-                let source = grpc::sidecar(self.config, module, ready.root.as_deref(), &name, &self.process)?;
+                let source = grpc::sidecar(
+                    self.config,
+                    module,
+                    ready.root.as_deref(),
+                    &name,
+                    &self.process,
+                )?;
                 self.modules.sources.push(Arc::new(source));
             }
             #[cfg(not(feature = "grpc"))]
@@ -254,7 +287,9 @@ impl<'a> Loading<'a> {
         supply: &Arc<Supply>,
         progress: &mut (dyn FnMut(&ModuleId, Progress) + Send),
     ) {
-        let Some(first) = self.python.first().map(|module| module.planned.id.clone()) else { return };
+        let Some(first) = self.python.first().map(|module| module.planned.id.clone()) else {
+            return;
+        };
         let amplifier = &self.config.amplifier;
         let (core, wish) = match amplifier.core {
             AmplifierCore::Auto => (CoreChoice::Auto, CoreWish::Auto),
@@ -263,26 +298,45 @@ impl<'a> Loading<'a> {
         };
         let wanted: Vec<PythonModule> = self.python.iter().map(packaged).collect();
         let packages = Packages::new(Arc::clone(supply));
-        let prepared = packages.prepare(&wanted, wish, &mut |step| progress(&first, step)).await;
-        let Prepared { environment, failures } = match prepared {
+        let prepared = packages
+            .prepare(&wanted, wish, &mut |step| progress(&first, step))
+            .await;
+        let Prepared {
+            environment,
+            failures,
+        } = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
                 let lost = std::mem::take(&mut self.python);
-                self.failures.extend(lost.iter().map(|module| failed(&module.planned, error.to_string())));
+                self.failures.extend(
+                    lost.iter()
+                        .map(|module| failed(&module.planned, error.to_string())),
+                );
                 return;
             }
         };
-        self.python.retain(|module| failures.iter().all(|failure| failure.module != module.planned.id));
+        self.python.retain(|module| {
+            failures
+                .iter()
+                .all(|failure| failure.module != module.planned.id)
+        });
         self.failures.extend(failures);
         if self.python.is_empty() {
             return;
         }
         let usual = PythonSettings::default();
-        let largest_result = amplifier.max_result.and_then(|bytes| usize::try_from(bytes).ok());
+        let largest_result = amplifier
+            .max_result
+            .and_then(|bytes| usize::try_from(bytes).ok());
         let result_bytes = largest_result.unwrap_or(usual.result_bytes);
         let settings = PythonSettings {
             plugin_host: PluginHost {
-                host_id: self.config.a2e.host_id.clone().unwrap_or_else(|| "toolpost".to_owned()),
+                host_id: self
+                    .config
+                    .a2e
+                    .host_id
+                    .clone()
+                    .unwrap_or_else(|| "toolpost".to_owned()),
                 max_workers: self.config.limits.session_concurrency,
                 audit: self.config.a2e.audit.path.is_some(),
             },
@@ -311,7 +365,11 @@ impl<'a> Loading<'a> {
             later_paths: environment.later_paths,
             ..usual
         };
-        let Process { launcher, workspace, children } = &self.process;
+        let Process {
+            launcher,
+            workspace,
+            children,
+        } = &self.process;
         let parts = PythonParts {
             name: NAME.to_owned(),
             modules: std::mem::take(&mut self.python),
@@ -342,7 +400,10 @@ impl<'a> Loading<'a> {
         let mut hooks = unloaded.hooks(&standings(self.config));
         hooks.append(&mut self.modules.hooks);
         self.modules.sources.push(Arc::new(unloaded));
-        LoadedModules { hooks, ..self.modules }
+        LoadedModules {
+            hooks,
+            ..self.modules
+        }
     }
 }
 
@@ -350,18 +411,29 @@ impl<'a> Loading<'a> {
 fn served_plugins(config: &HostConfig) -> Vec<&PluginConfig> {
     let brings_tools = |plugin: &PluginConfig| plugin.capability == super::TOOLS_CAPABILITY;
     let own = match &config.native_tools {
-        NativeToolsChoice::Entry { priority, exclusive: true, .. } => Some(*priority),
-        NativeToolsChoice::Entry { .. } | NativeToolsChoice::Served | NativeToolsChoice::LeftOut => None,
+        NativeToolsChoice::Entry {
+            priority,
+            exclusive: true,
+            ..
+        } => Some(*priority),
+        NativeToolsChoice::Entry { .. }
+        | NativeToolsChoice::Served
+        | NativeToolsChoice::LeftOut => None,
     };
     let tools = config.plugins.iter().filter(|plugin| brings_tools(plugin));
     // Of equals, the first of the file comes first.
-    let first = tools.max_by(|one, other| one.priority.cmp(&other.priority).then(Ordering::Greater));
+    let first =
+        tools.max_by(|one, other| one.priority.cmp(&other.priority).then(Ordering::Greater));
     let is_hidden = |plugin: &PluginConfig| {
         let by_own = own.is_some_and(|priority| priority >= plugin.priority);
         let by_first = first.is_some_and(|first| first.exclusive && first.name != plugin.name);
         brings_tools(plugin) && (by_own || by_first)
     };
-    config.plugins.iter().filter(|plugin| !is_hidden(plugin)).collect()
+    config
+        .plugins
+        .iter()
+        .filter(|plugin| !is_hidden(plugin))
+        .collect()
 }
 
 /// A plugin of an A2E host file, in the words that modules have.
@@ -388,10 +460,15 @@ fn plugin(config: &HostConfig, plugin: &PluginConfig) -> BridgedModule {
 fn python_module(module: &PlannedModule, root: Option<PathBuf>) -> BridgedModule {
     let package = match (root, &module.source) {
         (Some(root), _) => PythonPackage::Folder { root },
-        (None, Some(ModuleSource::Package(name))) => PythonPackage::Installed { name: Some(name.clone()) },
+        (None, Some(ModuleSource::Package(name))) => PythonPackage::Installed {
+            name: Some(name.clone()),
+        },
         (None, _) => PythonPackage::Installed { name: None },
     };
-    BridgedModule { planned: module.clone(), package }
+    BridgedModule {
+        planned: module.clone(),
+        package,
+    }
 }
 
 fn packaged(module: &BridgedModule) -> PythonModule {
@@ -400,13 +477,25 @@ fn packaged(module: &BridgedModule) -> PythonModule {
         PythonPackage::Installed { name } => (None, name.clone(), FolderSharing::OwnFolder),
         PythonPackage::Plugin { root, .. } => (root.clone(), None, FolderSharing::BesideHostFile),
     };
-    PythonModule { id: module.planned.id.clone(), kind: module.planned.kind, root, package, sharing }
+    PythonModule {
+        id: module.planned.id.clone(),
+        kind: module.planned.kind,
+        root,
+        package,
+        sharing,
+    }
 }
 
 fn failed(module: &PlannedModule, message: String) -> LoadFailure {
     let (id, kind) = (module.id.clone(), module.kind);
     let origin = module.source.as_ref().map(ToString::to_string);
-    LoadFailure { module: id, kind, origin, reason: LoadReason::Unknown, message }
+    LoadFailure {
+        module: id,
+        kind,
+        origin,
+        reason: LoadReason::Unknown,
+        message,
+    }
 }
 
 /// A module that has one of the host's own names: the ids of its tools begin with it, so rules about the host's own tools
@@ -419,7 +508,10 @@ fn refuse_reserved_name(module: &PlannedModule) -> Option<LoadFailure> {
         module.place
     );
     let reason = LoadReason::InvalidModuleMetadata;
-    is_reserved_name(name).then(|| LoadFailure { reason, ..failed(module, message) })
+    is_reserved_name(name).then(|| LoadFailure {
+        reason,
+        ..failed(module, message)
+    })
 }
 
 /// A module of a kind that this binary was built without.
@@ -434,11 +526,19 @@ fn not_built_in(module: &PlannedModule, what: &str, feature: &str) -> LoadFailur
 /// The variables that modules get from the host's environment.
 fn passed(config: &HostConfig) -> BTreeMap<String, String> {
     let named = &config.environment.variables;
-    let passed = config.amplifier.pass.iter().filter_map(|name| named.get_key_value(name));
-    passed.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let passed = config
+        .amplifier
+        .pass
+        .iter()
+        .filter_map(|name| named.get_key_value(name));
+    passed
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 fn standings(config: &HostConfig) -> BTreeMap<ModuleId, HookStanding> {
     let named = config.amplifier.hooks.iter();
-    named.map(|(module, standing)| (ModuleId::new(module.as_str()), *standing)).collect()
+    named
+        .map(|(module, standing)| (ModuleId::new(module.as_str()), *standing))
+        .collect()
 }

@@ -14,9 +14,9 @@ use toolpost_model::{Access, Secret, ToolSet};
 use toolpost_sandbox::{Launcher, ProcessLimits};
 use toolpost_sources::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
-    CommandParameter, Credential, CredentialHeader, CredentialHeaderError, HostEnvironment, NativeParts,
-    NetworkSettings, ParameterType, PatternError, PrivateTarget, Protection, SpoolDirectory, UrlPrefix,
-    UrlPrefixError, Workspace, WorkspaceError, native_source,
+    CommandParameter, Credential, CredentialHeader, CredentialHeaderError, HostEnvironment,
+    NativeParts, NetworkSettings, ParameterType, PatternError, PrivateTarget, Protection,
+    SpoolDirectory, UrlPrefix, UrlPrefixError, Workspace, WorkspaceError, native_source,
 };
 use toolpost_store::DataDir;
 
@@ -71,10 +71,17 @@ pub struct NativeHandover {
 }
 
 /// The credentials that calls may name, for the tools that may have them.
-pub(super) fn grants(known: &[CredentialConfig], values: &[(String, Secret)]) -> Vec<CredentialGrant> {
+pub(super) fn grants(
+    known: &[CredentialConfig],
+    values: &[(String, Secret)],
+) -> Vec<CredentialGrant> {
     let grant = |credential: &CredentialConfig| {
         let (_, value) = values.iter().find(|(name, _)| *name == credential.name)?;
-        let (name, value, tools) = (credential.name.clone(), value.clone(), credential.tools.clone());
+        let (name, value, tools) = (
+            credential.name.clone(),
+            value.clone(),
+            credential.tools.clone(),
+        );
         Some(CredentialGrant { name, value, tools })
     };
     known.iter().filter_map(grant).collect()
@@ -93,7 +100,10 @@ pub(super) fn tools(
         // A host that will serve finds out early what it can confine, beside its start; one that only looks does not.
         std::thread::spawn(move || launcher.tier());
     }
-    let spool = data_dir.map(DataDir::spool).transpose().map_err(NativeError::Spool)?;
+    let spool = data_dir
+        .map(DataDir::spool)
+        .transpose()
+        .map_err(NativeError::Spool)?;
     let parts = NativeParts {
         launcher,
         children: children(config, &workspace, data_dir),
@@ -106,13 +116,23 @@ pub(super) fn tools(
             python3: config.code.python3,
             ..CodeSettings::default()
         },
-        commands: config.commands.iter().map(|command| declared(command, config)).collect(),
+        commands: config
+            .commands
+            .iter()
+            .map(|command| declared(command, config))
+            .collect(),
         program: handover.program,
         workspace,
     };
     native_source(parts).map_err(|source| {
-        let of = config.commands.iter().find(|command| command.name == source.command);
-        NativeError::Command { place: of.map(|command| command.place.clone()).unwrap_or_default(), source }
+        let of = config
+            .commands
+            .iter()
+            .find(|command| command.name == source.command);
+        NativeError::Command {
+            place: of.map(|command| command.place.clone()).unwrap_or_default(),
+            source,
+        }
     })
 }
 
@@ -126,7 +146,11 @@ pub(super) fn workspace(
         workspace = workspace.with_root(&root.path, root.access)?;
     }
     let protect = &config.protect;
-    let mut protection = if protect.defaults { Protection::standard() } else { Protection::none() };
+    let mut protection = if protect.defaults {
+        Protection::standard()
+    } else {
+        Protection::none()
+    };
     if !protect.git {
         protection = protection.without_repositories();
     }
@@ -147,7 +171,9 @@ pub(super) fn children(
         variables: config.environment.variables.clone(),
         home: config.environment.home.clone(),
     };
-    let written = workspace.roots().filter(|(_, access)| *access == Access::Write);
+    let written = workspace
+        .roots()
+        .filter(|(_, access)| *access == Access::Write);
     let writable: Vec<PathBuf> = written.map(|(path, _)| path.to_owned()).collect();
     ChildSettings {
         profile: sandbox.profile,
@@ -162,7 +188,10 @@ pub(super) fn children(
         required: sandbox.require,
         readable: sandbox.readable.clone(),
         environment: ChildEnvironment::new(&host, &sandbox.environment, &writable),
-        masked: data_dir.map(|data| data.path().to_owned()).into_iter().collect(),
+        masked: data_dir
+            .map(|data| data.path().to_owned())
+            .into_iter()
+            .collect(),
         lifetime: sandbox.lifetime,
         background: config.limits.shares.divide(config.limits.processes as u64),
     }
@@ -174,7 +203,8 @@ pub(super) fn network(
 ) -> Result<NetworkSettings, NativeError> {
     let credential = |credential: &CredentialConfig| {
         let value = values.iter().find(|(name, _)| *name == credential.name);
-        let (_, value) = value.ok_or_else(|| NativeError::CredentialWithoutValue(credential.name.clone()))?;
+        let (_, value) =
+            value.ok_or_else(|| NativeError::CredentialWithoutValue(credential.name.clone()))?;
         let header = match &credential.scheme {
             Some(scheme) => format!("{}: {scheme}", credential.header),
             None => credential.header.clone(),
@@ -183,12 +213,24 @@ pub(super) fn network(
             name: credential.name.clone(),
             value: value.clone(),
             header: CredentialHeader::parse(&header)?,
-            urls: credential.urls.iter().map(|url| UrlPrefix::parse(url)).collect::<Result<_, _>>()?,
+            urls: credential
+                .urls
+                .iter()
+                .map(|url| UrlPrefix::parse(url))
+                .collect::<Result<_, _>>()?,
         })
     };
     Ok(NetworkSettings {
-        private: network.private.iter().map(|url| PrivateTarget::parse(url)).collect::<Result<_, _>>()?,
-        credentials: network.credentials.iter().map(credential).collect::<Result<_, _>>()?,
+        private: network
+            .private
+            .iter()
+            .map(|url| PrivateTarget::parse(url))
+            .collect::<Result<_, _>>()?,
+        credentials: network
+            .credentials
+            .iter()
+            .map(credential)
+            .collect::<Result<_, _>>()?,
         max_body_bytes: network.max_body,
         ..NetworkSettings::default()
     })
@@ -196,19 +238,27 @@ pub(super) fn network(
 
 fn declared(command: &CommandConfig, config: &HostConfig) -> CommandDeclaration {
     let named = &config.environment.variables;
-    let variables = command.environment.iter().filter_map(|name| named.get_key_value(name));
+    let variables = command
+        .environment
+        .iter()
+        .filter_map(|name| named.get_key_value(name));
     CommandDeclaration {
         name: command.name.clone(),
         description: command.description.clone(),
         argv: command.argv.iter().map(ToString::to_string).collect(),
         parameters: command.parameters.iter().map(parameter).collect(),
         stdin: command.stdin.as_ref().map(ToString::to_string),
-        working_directory: command.working_directory.as_ref().map(|folder| folder.display().to_string()),
+        working_directory: command
+            .working_directory
+            .as_ref()
+            .map(|folder| folder.display().to_string()),
         timeout: command.timeout,
         profile: command.profile,
         class: command.class,
         idempotent: command.idempotent,
-        environment: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        environment: variables
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
         output: match command.output {
             toolpost_config::CommandOutput::Text => CommandOutput::Text,
             toolpost_config::CommandOutput::Json => CommandOutput::Json,
@@ -216,19 +266,25 @@ fn declared(command: &CommandConfig, config: &HostConfig) -> CommandDeclaration 
         },
         success_codes: command.success_codes.clone(),
         deferred: command.deferred,
-        max_output: command.max_output.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        max_output: command
+            .max_output
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
     }
 }
 
 fn parameter(parameter: &ParameterConfig) -> (String, CommandParameter) {
     let kind = match &parameter.kind {
-        ParameterKind::String { pattern } => ParameterType::Text { pattern: pattern.clone() },
-        ParameterKind::Integer { minimum, maximum } => {
-            ParameterType::Integer { minimum: *minimum, maximum: *maximum }
-        }
-        ParameterKind::Number { minimum, maximum } => {
-            ParameterType::Number { minimum: minimum.clone(), maximum: maximum.clone() }
-        }
+        ParameterKind::String { pattern } => ParameterType::Text {
+            pattern: pattern.clone(),
+        },
+        ParameterKind::Integer { minimum, maximum } => ParameterType::Integer {
+            minimum: *minimum,
+            maximum: *maximum,
+        },
+        ParameterKind::Number { minimum, maximum } => ParameterType::Number {
+            minimum: minimum.clone(),
+            maximum: maximum.clone(),
+        },
         ParameterKind::Boolean => ParameterType::Boolean,
         ParameterKind::Path => ParameterType::Path,
         ParameterKind::Enum(values) => ParameterType::Choice(values.clone()),

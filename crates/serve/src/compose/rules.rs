@@ -13,7 +13,12 @@ use super::StartError;
 pub(crate) fn policy(config: &HostConfig) -> Result<Policy, StartError> {
     let spec = PolicySpec {
         mode: config.mode,
-        rules: config.rules.iter().cloned().chain(plugin_rules(config)).collect(),
+        rules: config
+            .rules
+            .iter()
+            .cloned()
+            .chain(plugin_rules(config))
+            .collect(),
         places: places(config),
         notes: config.notes.clone(),
     };
@@ -29,7 +34,11 @@ fn plugin_rules(config: &HostConfig) -> Vec<Rule> {
     };
     let patterns = allowed_message_patterns().filter(|_| has_default);
     let rules = patterns.map(|pattern| {
-        Rule::parse(&format!("allow {pattern}"), RuleOrigin::Builtin, "default for A2E plugins")
+        Rule::parse(
+            &format!("allow {pattern}"),
+            RuleOrigin::Builtin,
+            "default for A2E plugins",
+        )
     });
     rules.filter_map(Result::ok).collect()
 }

@@ -6,8 +6,8 @@ use toolpost_config::{HostConfig, ModuleInstall};
 use toolpost_model::Access;
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildEnvironment, HostEnvironment, NetworkSettings, PrivateTarget, Reach, SUPPLY_VARIABLES, Supply,
-    UrlPrefixError,
+    ChildEnvironment, HostEnvironment, NetworkSettings, PrivateTarget, Reach, SUPPLY_VARIABLES,
+    Supply, UrlPrefixError,
 };
 
 /// What modules are fetched with; `None` where the configuration has no cache.
@@ -15,19 +15,29 @@ pub fn module_supply(
     config: &HostConfig,
     launcher: Option<Launcher>,
 ) -> Result<Option<Supply>, UrlPrefixError> {
-    let Some(cache) = config.cache_dir.clone() else { return Ok(None) };
+    let Some(cache) = config.cache_dir.clone() else {
+        return Ok(None);
+    };
     let host = HostEnvironment {
         variables: config.environment.variables.clone(),
         home: config.environment.home.clone(),
     };
-    let written = config.roots.iter().filter(|root| root.access == Access::Write).map(|root| &root.path);
+    let written = config
+        .roots
+        .iter()
+        .filter(|root| root.access == Access::Write)
+        .map(|root| &root.path);
     let writable: Vec<PathBuf> = config.workspace.iter().chain(written).cloned().collect();
     let mut variables = config.amplifier.variables(&config.environment);
     for name in SUPPLY_VARIABLES {
         let value = config.environment.variables.get(name);
         variables.extend(value.map(|value| (name.to_owned(), value.clone())));
     }
-    let private = config.network.private.iter().map(|url| PrivateTarget::parse(url));
+    let private = config
+        .network
+        .private
+        .iter()
+        .map(|url| PrivateTarget::parse(url));
     Ok(Some(Supply {
         cache,
         launcher,

@@ -91,7 +91,11 @@ struct Watched {
 
 impl Hub {
     pub(crate) fn new(places: OpenStreams) -> Self {
-        Self { places, state: Mutex::default(), streams: AtomicUsize::new(0) }
+        Self {
+            places,
+            state: Mutex::default(),
+            streams: AtomicUsize::new(0),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -108,12 +112,15 @@ impl Hub {
         let place = self.places.take(reader)?;
         let of_agent = usize::from(reader.role == Role::Agent);
         let mut state = self.state();
-        let watched = state.watched.entry(session.cloned()).or_insert_with(|| Watched {
-            news: broadcast::channel(WAITING).0,
-            module_events: broadcast::channel(WAITING).0,
-            streams: 0,
-            of_agents: 0,
-        });
+        let watched = state
+            .watched
+            .entry(session.cloned())
+            .or_insert_with(|| Watched {
+                news: broadcast::channel(WAITING).0,
+                module_events: broadcast::channel(WAITING).0,
+                streams: 0,
+                of_agents: 0,
+            });
         if of_agent > 0 && watched.of_agents >= OF_SESSION {
             return Err(Crowded::Session);
         }
@@ -127,7 +134,17 @@ impl Hub {
         let open = state.open.iter().filter(|(_, open)| is_watched(open));
         let open = open.map(|(id, open)| (*id, open.clone())).collect();
         let (hub, session) = (Arc::clone(self), session.cloned());
-        Ok((Watching { news, module_events, hub, session, of_agent, _place: place }, open))
+        Ok((
+            Watching {
+                news,
+                module_events,
+                hub,
+                session,
+                of_agent,
+                _place: place,
+            },
+            open,
+        ))
     }
 
     /// Changes what is known of an open call.
@@ -180,7 +197,11 @@ impl Witness for Hub {
             let mut state = self.state();
             let kept = (state.beginnings < BEGINNINGS).then(|| Arc::clone(&begun));
             state.beginnings += usize::from(kept.is_some());
-            let open = Open { session: call.session_id.clone(), begun: kept, question: None };
+            let open = Open {
+                session: call.session_id.clone(),
+                begun: kept,
+                question: None,
+            };
             state.open.insert(call.invocation_id, open);
         }
         self.tell(&call.session_id, || News::Begun(begun));
@@ -195,13 +216,20 @@ impl Witness for Hub {
             }
             &EventBody::Approval(ApprovalStatus::Granted { ask_id }) => {
                 self.note(call.invocation_id, |open| open.question = None);
-                self.tell(&call.session_id, || News::Answered(call.invocation_id, ask_id));
+                self.tell(&call.session_id, || {
+                    News::Answered(call.invocation_id, ask_id)
+                });
             }
             EventBody::Custom { .. } => {
                 // Bounded before it waits: many of them may wait for a slow reader.
-                let emitted =
-                    || ModuleEvent::of(event).map(|emitted| Arc::new((call.invocation_id, emitted)));
-                self.send(&call.session_id, |watched| watched.module_events.clone(), emitted);
+                let emitted = || {
+                    ModuleEvent::of(event).map(|emitted| Arc::new((call.invocation_id, emitted)))
+                };
+                self.send(
+                    &call.session_id,
+                    |watched| watched.module_events.clone(),
+                    emitted,
+                );
             }
             EventBody::Stage { .. }
             | EventBody::Progress(_)
@@ -246,9 +274,15 @@ pub(super) struct Watching {
 
 impl Watching {
     /// Those of some calls that have ended, and whose end is on record therefore.
-    pub(super) fn ended_of<'a>(&self, calls: impl Iterator<Item = &'a InvocationId>) -> Vec<InvocationId> {
+    pub(super) fn ended_of<'a>(
+        &self,
+        calls: impl Iterator<Item = &'a InvocationId>,
+    ) -> Vec<InvocationId> {
         let state = self.hub.state();
-        calls.filter(|id| !state.open.contains_key(id)).copied().collect()
+        calls
+            .filter(|id| !state.open.contains_key(id))
+            .copied()
+            .collect()
     }
 }
 

@@ -16,8 +16,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolpost_a2a::{ToolEvent, producer::Begun};
 use toolpost_core::{
-    CallOnRecord, EndOnRecord, Host, JournalError, ModuleEvent, RecordKind, StoredRecord, question_of,
-    verdict_of,
+    CallOnRecord, EndOnRecord, Host, JournalError, ModuleEvent, RecordKind, StoredRecord,
+    question_of, verdict_of,
 };
 use toolpost_model::{InvocationId, Principal};
 
@@ -72,7 +72,10 @@ enum Late {
     /// A call ended.
     End(InvocationId),
     /// A question of a call was answered.
-    Answer { call: InvocationId, question: InvocationId },
+    Answer {
+        call: InvocationId,
+        question: InvocationId,
+    },
 }
 
 /// How near a stream is to its end.
@@ -130,7 +133,8 @@ impl Pump {
         let ids: Vec<InvocationId> = open.iter().map(|(id, _)| *id).collect();
         pump.untold.push_back(pump.words.opening(place, &ids));
         if place + 1 < head.first && from != From::Start {
-            pump.untold.push_back(vocabulary::remark("some records before this were removed"));
+            pump.untold
+                .push_back(vocabulary::remark("some records before this were removed"));
         }
         pump.join(&open);
         Ok(pump)
@@ -283,8 +287,13 @@ impl Pump {
         heard.append(&mut self.answered);
         heard.retain(|late| self.is_untold(*late));
         if !heard.is_empty() {
-            let up_to = self.host.journal_head().await.map_or(self.place, |head| head.seq);
-            self.late.extend(heard.into_iter().map(|late| (up_to, late)));
+            let up_to = self
+                .host
+                .journal_head()
+                .await
+                .map_or(self.place, |head| head.seq);
+            self.late
+                .extend(heard.into_iter().map(|late| (up_to, late)));
         }
         for (up_to, late) in std::mem::take(&mut self.late) {
             if up_to > self.place {
@@ -306,7 +315,12 @@ impl Pump {
     async fn tell_late(&mut self, late: Late) {
         match late {
             Late::End(id) => {
-                let call = self.host.recorded_call(id, self.whose.principal()).await.ok().flatten();
+                let call = self
+                    .host
+                    .recorded_call(id, self.whose.principal())
+                    .await
+                    .ok()
+                    .flatten();
                 // Without one it could not be written, or the next host goes on with the call.
                 let Some(call) = call else { return };
                 let Some(end) = &call.end else { return };
@@ -314,7 +328,8 @@ impl Pump {
             }
             Late::Answer { call, question } => {
                 self.asked.remove(&call);
-                self.untold.extend(self.words.decided(call, question, None, None));
+                self.untold
+                    .extend(self.words.decided(call, question, None, None));
             }
         }
     }
@@ -332,7 +347,9 @@ impl Pump {
             | RecordKind::Discovered
             | RecordKind::Pruned => return,
         };
-        let Some(id) = row.record.invocation_id else { return };
+        let Some(id) = row.record.invocation_id else {
+            return;
+        };
         let question = question_of(row).filter(|_| self.words.tell_approvals());
         if is_end || !self.open.contains(&id) {
             // A reader goes on behind the last of what a record says.
@@ -344,8 +361,16 @@ impl Pump {
         }
     }
 
-    async fn read_call(&mut self, id: InvocationId, row: &StoredRecord, is_end: bool, is_last: bool) {
-        let Some(call) = self.call(id, row).await else { return };
+    async fn read_call(
+        &mut self,
+        id: InvocationId,
+        row: &StoredRecord,
+        is_end: bool,
+        is_last: bool,
+    ) {
+        let Some(call) = self.call(id, row).await else {
+            return;
+        };
         // Told with its end where it was not told before, so that no reader meets an end without a call.
         if self.open_call(id) {
             let tool_call_id = id.to_string();
@@ -363,13 +388,20 @@ impl Pump {
     }
 
     /// Tells the end of a call, after those of its modules' events that were not told while it ran.
-    fn end_call(&mut self, id: InvocationId, call: &CallOnRecord, end: &EndOnRecord, seq: Option<u64>) {
+    fn end_call(
+        &mut self,
+        id: InvocationId,
+        call: &CallOnRecord,
+        end: &EndOnRecord,
+        seq: Option<u64>,
+    ) {
         for event in &end.module_events {
             self.tell_module_event(id, event);
         }
         self.close_call(id);
         let event = vocabulary::ended(id, &call.tool, call.arguments.as_ref(), end.answer.result());
-        self.untold.push_back(self.words.frame(&event, Some(end.answer.result()), seq));
+        self.untold
+            .push_back(self.words.frame(&event, Some(end.answer.result()), seq));
     }
 
     /// A person is asked about a call.
@@ -380,21 +412,33 @@ impl Pump {
 
     /// A person answered. The record stands with the call that asked first; the answer is for all that wait for it.
     fn decided(&mut self, row: &StoredRecord) {
-        let (Some(first), Some(question)) = (row.record.invocation_id, question_of(row)) else { return };
-        let others = self.asked.extract_if(|_, asked| *asked == question).map(|(call, _)| call);
+        let (Some(first), Some(question)) = (row.record.invocation_id, question_of(row)) else {
+            return;
+        };
+        let others = self
+            .asked
+            .extract_if(|_, asked| *asked == question)
+            .map(|(call, _)| call);
         let others: Vec<InvocationId> = others.filter(|call| *call != first).collect();
         let verdict = verdict_of(row);
         for call in others {
-            self.untold.extend(self.words.decided(call, question, verdict.as_ref(), None));
+            self.untold
+                .extend(self.words.decided(call, question, verdict.as_ref(), None));
         }
-        self.untold.extend(self.words.decided(first, question, verdict.as_ref(), Some(row.seq)));
+        self.untold.extend(
+            self.words
+                .decided(first, question, verdict.as_ref(), Some(row.seq)),
+        );
     }
 
     /// The session was let go of. Where all are told, the others go on.
     fn wait_for_last_ends(&mut self, is_closed: bool) {
         match self.whose {
             Whose::Session(_) => {
-                self.ending = Ending::Waits { until: Instant::now() + LAST_ENDS, is_closed };
+                self.ending = Ending::Waits {
+                    until: Instant::now() + LAST_ENDS,
+                    is_closed,
+                };
             }
             Whose::Everybody(_) => {}
         }
@@ -405,7 +449,11 @@ impl Pump {
         if let Some(call) = CallOnRecord::of(std::slice::from_ref(row)) {
             return Some(call);
         }
-        self.host.recorded_call(id, self.whose.principal()).await.ok().flatten()
+        self.host
+            .recorded_call(id, self.whose.principal())
+            .await
+            .ok()
+            .flatten()
     }
 
     /// A call that this host runs.
@@ -442,8 +490,13 @@ impl Pump {
     fn end(&mut self) {
         let why = match self.ending {
             Ending::Over => return,
-            Ending::Waits { is_closed: true, .. } => Closing::SessionClosed,
-            Ending::Waits { is_closed: false, .. } | Ending::NotYet => Closing::Shutdown,
+            Ending::Waits {
+                is_closed: true, ..
+            } => Closing::SessionClosed,
+            Ending::Waits {
+                is_closed: false, ..
+            }
+            | Ending::NotYet => Closing::Shutdown,
         };
         self.ending = Ending::Over;
         self.untold.push_back(self.words.closing(why));

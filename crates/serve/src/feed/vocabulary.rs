@@ -45,7 +45,10 @@ impl Words {
         let ids = format!("retry: {RETRY_MS}\nid: {place}\n");
         Bytes::from(match self {
             Self::ToolEvents => {
-                format!("event: opening\n{ids}data: {}\n\n", json(&serde_json::json!({ "open": open })))
+                format!(
+                    "event: opening\n{ids}data: {}\n\n",
+                    json(&serde_json::json!({ "open": open }))
+                )
             }
             Self::AiSdk(_) => {
                 // Of its own for every stream: a page that comes back makes another message.
@@ -64,7 +67,12 @@ impl Words {
     }
 
     /// A person is asked about a call. No tool event: who knows only those does not see it.
-    pub(super) fn asked(&self, call: InvocationId, question: InvocationId, id: Option<u64>) -> Option<Bytes> {
+    pub(super) fn asked(
+        &self,
+        call: InvocationId,
+        question: InvocationId,
+        id: Option<u64>,
+    ) -> Option<Bytes> {
         match self {
             Self::ToolEvents => Some(approval(call, question, Step::Asked, id)),
             Self::AiSdk(stream) => {
@@ -100,16 +108,29 @@ impl Words {
         let data = module_event_json(&call.to_string(), event);
         Bytes::from(match self {
             Self::ToolEvents => format!("event: module-event\ndata: {data}\n\n"),
-            Self::AiSdk(_) => chunk(&UiChunk::DataModuleEvent { data, transient: true }, None),
+            Self::AiSdk(_) => chunk(
+                &UiChunk::DataModuleEvent {
+                    data,
+                    transient: true,
+                },
+                None,
+            ),
         })
     }
 
     /// What happened to a call, with its result where it ended and the number of its record where it is on record.
-    pub(super) fn frame(&mut self, event: &ToolEvent, end: Option<&ToolResult>, id: Option<u64>) -> Bytes {
+    pub(super) fn frame(
+        &mut self,
+        event: &ToolEvent,
+        end: Option<&ToolResult>,
+        id: Option<u64>,
+    ) -> Bytes {
         match self {
-            Self::ToolEvents => {
-                Bytes::from(format!("event: tool-event\n{}data: {}\n\n", id_line(id), json(event)))
-            }
+            Self::ToolEvents => Bytes::from(format!(
+                "event: tool-event\n{}data: {}\n\n",
+                id_line(id),
+                json(event)
+            )),
             Self::AiSdk(stream) => {
                 let class = end.and_then(ToolResult::error_class);
                 let chunks = match class == Some(ErrorClass::ApprovalRejected) {
@@ -131,7 +152,10 @@ impl Words {
     pub(super) fn closing(&self, why: Closing) -> Bytes {
         Bytes::from(match self {
             Self::ToolEvents => {
-                format!("event: closing\ndata: {}\n\n", json(&serde_json::json!({ "reason": why })))
+                format!(
+                    "event: closing\ndata: {}\n\n",
+                    json(&serde_json::json!({ "reason": why }))
+                )
             }
             Self::AiSdk(_) => format!("{}data: {DONE}\n\n", chunk(&UiChunk::Finish, None)),
         })
@@ -165,8 +189,16 @@ struct Approval {
 }
 
 fn approval(call: InvocationId, question: InvocationId, state: Step, id: Option<u64>) -> Bytes {
-    let told = Approval { tool_call_id: call, approval_id: question, state };
-    Bytes::from(format!("event: approval\n{}data: {}\n\n", id_line(id), json(&told)))
+    let told = Approval {
+        tool_call_id: call,
+        approval_id: question,
+        state,
+    };
+    Bytes::from(format!(
+        "event: approval\n{}data: {}\n\n",
+        id_line(id),
+        json(&told)
+    ))
 }
 
 /// Something for whoever reads the stream by eye.
@@ -182,7 +214,14 @@ pub(super) fn ended(
     result: &ToolResult,
 ) -> ToolEvent {
     let duration = took(result);
-    Ended { tool_call_id: &id.to_string(), tool_name: tool, input: arguments, result, duration }.event()
+    Ended {
+        tool_call_id: &id.to_string(),
+        tool_name: tool,
+        input: arguments,
+        result,
+        duration,
+    }
+    .event()
 }
 
 fn id_line(id: Option<u64>) -> String {

@@ -24,7 +24,9 @@ use tokio_util::sync::CancellationToken;
 use toolpost_core::{ApprovalError, Closed, Host};
 use toolpost_model::{InvocationId, PermissionRequest, Principal, Verdict};
 
-use super::{KEEP_ALIVE, Named, Problem, STILL_HERE, Shared, accepts_events, operators_only, read_body};
+use super::{
+    KEEP_ALIVE, Named, Problem, STILL_HERE, Shared, accepts_events, operators_only, read_body,
+};
 
 /// What waits for an answer; as a stream, what happens to it from now on.
 pub(super) async fn list(
@@ -39,7 +41,10 @@ pub(super) async fn list(
     let feed = Feed::open(shared.host.clone(), shared.closing);
     let mut response = Response::new(Body::from_stream(feed.frames()));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -80,7 +85,12 @@ pub(super) async fn answer(
 }
 
 fn parse(id: &str) -> Result<InvocationId, Problem> {
-    let bad = |_| Problem::bad_request("bad_id", format!("`{}` is not a question's id", id.escape_debug()));
+    let bad = |_| {
+        Problem::bad_request(
+            "bad_id",
+            format!("`{}` is not a question's id", id.escape_debug()),
+        )
+    };
     id.parse().map_err(bad)
 }
 
@@ -102,7 +112,14 @@ impl Feed {
         let mut changes = host.approval_changes();
         // What waits already is told first.
         changes.mark_changed();
-        Self { host, changes, known: BTreeMap::new(), untold: VecDeque::new(), alive, closing }
+        Self {
+            host,
+            changes,
+            known: BTreeMap::new(),
+            untold: VecDeque::new(),
+            alive,
+            closing,
+        }
     }
 
     fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
@@ -133,21 +150,32 @@ impl Feed {
             }
         }
         let is_open = |id: &InvocationId| open.iter().any(|question| question.ask_id == *id);
-        let gone: Vec<InvocationId> = self.known.keys().copied().filter(|id| !is_open(id)).collect();
+        let gone: Vec<InvocationId> = self
+            .known
+            .keys()
+            .copied()
+            .filter(|id| !is_open(id))
+            .collect();
         for ask_id in gone {
             self.known.remove(&ask_id);
-            self.untold.push_back(match self.host.closed_approval(ask_id) {
-                Some(Closed::Decided { by, at, allowed }) => {
-                    let decision = if allowed { "allow" } else { "deny" };
-                    frame("decided", &json!({ "ask_id": ask_id, "decision": decision, "by": by, "at": at }))
-                }
-                Some(Closed::Expired) => {
-                    frame("withdrawn", &json!({ "ask_id": ask_id, "reason": "expired" }))
-                }
-                Some(Closed::Withdrawn) | None => {
-                    frame("withdrawn", &json!({ "ask_id": ask_id, "reason": "canceled" }))
-                }
-            });
+            self.untold
+                .push_back(match self.host.closed_approval(ask_id) {
+                    Some(Closed::Decided { by, at, allowed }) => {
+                        let decision = if allowed { "allow" } else { "deny" };
+                        frame(
+                            "decided",
+                            &json!({ "ask_id": ask_id, "decision": decision, "by": by, "at": at }),
+                        )
+                    }
+                    Some(Closed::Expired) => frame(
+                        "withdrawn",
+                        &json!({ "ask_id": ask_id, "reason": "expired" }),
+                    ),
+                    Some(Closed::Withdrawn) | None => frame(
+                        "withdrawn",
+                        &json!({ "ask_id": ask_id, "reason": "canceled" }),
+                    ),
+                });
         }
     }
 }

@@ -26,23 +26,38 @@ pub(super) async fn serve(
     Named(id): Named,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id: ArtifactId = id.parse().map_err(|error| Problem::bad_request("bad_id", format!("{error}")))?;
+    let id: ArtifactId = id
+        .parse()
+        .map_err(|error| Problem::bad_request("bad_id", format!("{error}")))?;
     let artifact = shared.host.artifact(id, &principal).await?;
     let about = artifact.about();
     let etag = format!("\"{}\"", about.digest);
     if names(&headers, header::IF_NONE_MATCH, &etag) {
-        return Ok((StatusCode::NOT_MODIFIED, described(about.id, "", about.digest)).into_response());
+        return Ok((
+            StatusCode::NOT_MODIFIED,
+            described(about.id, "", about.digest),
+        )
+            .into_response());
     }
     // A range of what the caller had before is of no use to whoever has something else now.
-    let is_same = headers.get(header::IF_RANGE).is_none_or(|value| value.as_bytes() == etag.as_bytes());
-    let asked = headers.get(header::RANGE).filter(|_| is_same).and_then(|value| value.to_str().ok());
+    let is_same = headers
+        .get(header::IF_RANGE)
+        .is_none_or(|value| value.as_bytes() == etag.as_bytes());
+    let asked = headers
+        .get(header::RANGE)
+        .filter(|_| is_same)
+        .and_then(|value| value.to_str().ok());
     let size = about.size;
     let mut answer = described(about.id, &about.media_type, about.digest);
     let (status, from, to) = match asked.map_or(Asked::All, |text| range::asked(text, size)) {
         Asked::All => (StatusCode::OK, 0, size),
         Asked::Part { from, to } => {
             let part = format!("bytes {from}-{}/{size}", to - 1);
-            answer.extend(HeaderValue::try_from(part).ok().map(|value| (header::CONTENT_RANGE, value)));
+            answer.extend(
+                HeaderValue::try_from(part)
+                    .ok()
+                    .map(|value| (header::CONTENT_RANGE, value)),
+            );
             (StatusCode::PARTIAL_CONTENT, from, to)
         }
         Asked::Nothing => return Ok(out_of_range(size)),
@@ -53,7 +68,10 @@ pub(super) async fn serve(
 
 /// Whether a header lists this tag, or any.
 fn names(headers: &HeaderMap, header: header::HeaderName, etag: &str) -> bool {
-    let lists = headers.get_all(header).into_iter().filter_map(|value| value.to_str().ok());
+    let lists = headers
+        .get_all(header)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
     let mut tags = lists.flat_map(|list| list.split(',')).map(str::trim);
     tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
@@ -64,22 +82,32 @@ fn described(id: ArtifactId, media_type: &str, digest: ContentDigest) -> HeaderM
     let texts = [
         (header::CONTENT_TYPE, media_type.to_owned()),
         (header::ETAG, format!("\"{digest}\"")),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{id}\"")),
+        (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{id}\""),
+        ),
         (header::ACCEPT_RANGES, "bytes".to_owned()),
         (header::CACHE_CONTROL, "private, no-cache".to_owned()),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'".to_owned()),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "sandbox; default-src 'none'".to_owned(),
+        ),
     ];
     let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    headers.extend(texts.filter_map(|(name, text)| Some((name, HeaderValue::try_from(text).ok()?))));
+    headers
+        .extend(texts.filter_map(|(name, text)| Some((name, HeaderValue::try_from(text).ok()?))));
     headers
 }
 
 fn out_of_range(size: u64) -> Response {
-    let problem = Problem::range_not_satisfiable(format!("there are {size} bytes, and none in that range"));
+    let problem =
+        Problem::range_not_satisfiable(format!("there are {size} bytes, and none in that range"));
     let mut response = problem.into_response();
     let there = HeaderValue::try_from(format!("bytes */{size}"));
-    response.headers_mut().extend(there.ok().map(|value| (header::CONTENT_RANGE, value)));
+    response
+        .headers_mut()
+        .extend(there.ok().map(|value| (header::CONTENT_RANGE, value)));
     response
 }
 

@@ -13,9 +13,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_core::{
-    Acknowledged, Answer, CallHandle, CallRequest, Explanation, Patience, PendingCall, PendingCause, Standing,
+    Acknowledged, Answer, CallHandle, CallRequest, Explanation, Patience, PendingCall,
+    PendingCause, Standing,
 };
-use toolpost_model::{BatchPlace, ErrorClass, InvocationId, ModelInput, NativeCallId, Outcome, RequestId};
+use toolpost_model::{
+    BatchPlace, ErrorClass, InvocationId, ModelInput, NativeCallId, Outcome, RequestId,
+};
 
 use super::{Named, Problem, Shared, accepts_events, gate::Face, read_body, session_of, stream};
 use crate::trace_headers::caller_span;
@@ -62,7 +65,10 @@ pub(super) async fn call(
         return Ok(in_background(shared.host.start(call).await).await);
     }
     if !accepts_events(&head.headers) {
-        let patience = call.patience.take().unwrap_or(Patience::Approval(shared.limits.patience));
+        let patience = call
+            .patience
+            .take()
+            .unwrap_or(Patience::Approval(shared.limits.patience));
         let (Patience::Approval(time) | Patience::Turn(time)) = patience;
         call.nested_patience = Some(time);
         if !can_repeat {
@@ -70,10 +76,18 @@ pub(super) async fn call(
             return Ok(respond(&shared.host.call(call).await));
         }
         call.acknowledged = Acknowledged::Early;
-        return Ok(match shared.host.start(call).await.answer_within(Some(patience)).await {
-            Ok(answer) => respond(&answer),
-            Err(pending) => accepted(pending.invocation_id, &pending_body(&pending)),
-        });
+        return Ok(
+            match shared
+                .host
+                .start(call)
+                .await
+                .answer_within(Some(patience))
+                .await
+            {
+                Ok(answer) => respond(&answer),
+                Err(pending) => accepted(pending.invocation_id, &pending_body(&pending)),
+            },
+        );
     }
     let (sender, events) = mpsc::channel(EVENT_BUFFER);
     call.listener = Some(Arc::new(sender));
@@ -118,7 +132,10 @@ async fn in_background(handle: CallHandle) -> Response {
     }
     handle.accepted().await;
     let id = handle.invocation_id();
-    accepted(id, &json!({ "invocation_id": id, "status": "backgrounded" }))
+    accepted(
+        id,
+        &json!({ "invocation_id": id, "status": "backgrounded" }),
+    )
 }
 
 /// `POST /tools/{name}/explain`: what would happen, without it happening.
@@ -140,8 +157,12 @@ async fn read_request(
     head: &Parts,
     body: Body,
 ) -> Result<CallRequest, Problem> {
-    let Query(query) = query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
-    let principal = head.extensions.get().ok_or_else(|| Problem::unauthorized("a token is required"))?;
+    let Query(query) =
+        query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
+    let principal = head
+        .extensions
+        .get()
+        .ok_or_else(|| Problem::unauthorized("a token is required"))?;
     let input = arguments(&head.headers, body, shared.limits.body).await?;
     let session = session_of(&shared.host, principal, &head.headers).await?;
     let mut call = CallRequest::new(session, tool, input);
@@ -149,7 +170,10 @@ async fn read_request(
     call.native_call_id = native_call_id(&head.headers)?;
     call.correlation_id = query.correlation_id;
     call.trace = caller_span(&head.headers);
-    call.timeout = query.timeout.map(|given| seconds("timeout", given)).transpose()?;
+    call.timeout = query
+        .timeout
+        .map(|given| seconds("timeout", given))
+        .transpose()?;
     call.patience = query.patience.map(patience).transpose()?;
     call.batch = query.batch.as_deref().map(place_in_batch).transpose()?;
     call.background = query.background;
@@ -159,16 +183,21 @@ async fn read_request(
 /// The body is the arguments. Only JSON is taken: a form that a browser posts across sites is not.
 async fn arguments(headers: &HeaderMap, body: Body, limit: usize) -> Result<ModelInput, Problem> {
     let body = read_body(body, limit).await?;
-    let media_type =
-        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_json =
-        media_type.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json"));
+    let media_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let is_json = media_type
+        .split(';')
+        .next()
+        .is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json"));
     let is_absent = body.is_empty() && media_type.is_empty();
     if !is_json && !is_absent {
         return Err(Problem::unsupported_media_type());
     }
-    let text = std::str::from_utf8(&body)
-        .map_err(|error| Problem::bad_request("not_utf8", format!("the body is not UTF-8: {error}")))?;
+    let text = std::str::from_utf8(&body).map_err(|error| {
+        Problem::bad_request("not_utf8", format!("the body is not UTF-8: {error}"))
+    })?;
     Ok(ModelInput::text(text))
 }
 
@@ -198,12 +227,17 @@ pub(super) fn seconds(name: &str, given: f64) -> Result<Duration, Problem> {
                 "patience" => "bad_patience",
                 _ => "bad_wait",
             };
-            Problem::bad_request(code, format!("`{name}` must be seconds over 0 and at most a day"))
+            Problem::bad_request(
+                code,
+                format!("`{name}` must be seconds over 0 and at most a day"),
+            )
         })
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, Problem> {
-    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let Some(key) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
     match key.to_str() {
         Ok(key) if !key.is_empty() && key.len() <= MAX_KEY => Ok(Some(RequestId::new(key))),
         _ => Err(Problem::bad_request(
@@ -215,12 +249,15 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>, Problem> {
 
 /// The id that the model's provider gave the call. It is kept with the record, and two calls may have the same.
 fn native_call_id(headers: &HeaderMap) -> Result<Option<NativeCallId>, Problem> {
-    let Some(id) = headers.get(CALL_ID) else { return Ok(None) };
+    let Some(id) = headers.get(CALL_ID) else {
+        return Ok(None);
+    };
     let id = id.to_str().ok().and_then(NativeCallId::visible);
     id.map(Some).ok_or_else(|| {
         let longest = NativeCallId::LONGEST;
-        let message =
-            format!("`Toolpost-Call-Id` must be 1 to {longest} visible ASCII characters without blanks");
+        let message = format!(
+            "`Toolpost-Call-Id` must be 1 to {longest} visible ASCII characters without blanks"
+        );
         Problem::bad_request("bad_call_id", message)
     })
 }
@@ -238,9 +275,20 @@ fn respond(answer: &Arc<Answer>) -> Response {
         _ => status(class),
     };
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Some(after) = answer.result().error.as_ref().and_then(|error| error.retry.after_ms) {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(after.div_ceil(1_000)));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    if let Some(after) = answer
+        .result()
+        .error
+        .as_ref()
+        .and_then(|error| error.retry.after_ms)
+    {
+        headers.insert(
+            header::RETRY_AFTER,
+            HeaderValue::from(after.div_ceil(1_000)),
+        );
     }
     response
 }
@@ -270,10 +318,12 @@ fn status(class: Option<ErrorClass>) -> StatusCode {
         ) => StatusCode::OK,
         Some(ErrorClass::UnknownTool) => StatusCode::NOT_FOUND,
         Some(ErrorClass::SchemaValidationFailed) => StatusCode::BAD_REQUEST,
-        Some(ErrorClass::InvalidArguments | ErrorClass::SandboxViolation) => StatusCode::UNPROCESSABLE_ENTITY,
-        Some(ErrorClass::SchemaNotLoaded | ErrorClass::RequestConflict | ErrorClass::ApprovalPending) => {
-            StatusCode::CONFLICT
+        Some(ErrorClass::InvalidArguments | ErrorClass::SandboxViolation) => {
+            StatusCode::UNPROCESSABLE_ENTITY
         }
+        Some(
+            ErrorClass::SchemaNotLoaded | ErrorClass::RequestConflict | ErrorClass::ApprovalPending,
+        ) => StatusCode::CONFLICT,
         Some(
             ErrorClass::PolicyBlocked
             | ErrorClass::PermissionDenied
@@ -281,7 +331,9 @@ fn status(class: Option<ErrorClass>) -> StatusCode {
             | ErrorClass::HookBlocked
             | ErrorClass::HookFailed,
         ) => StatusCode::FORBIDDEN,
-        Some(ErrorClass::SetupRequired | ErrorClass::JournalUnavailable) => StatusCode::SERVICE_UNAVAILABLE,
+        Some(ErrorClass::SetupRequired | ErrorClass::JournalUnavailable) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Some(ErrorClass::RateLimited | ErrorClass::Queued) => StatusCode::TOO_MANY_REQUESTS,
     }
 }

@@ -76,16 +76,29 @@ pub(super) async fn follow(
         shared.host.default_session(&principal)
     } else {
         // The id stands in the path, so there is no header to leave out.
-        shared.host.session(&SessionId::new(id), &principal).await.map_err(|error| match error {
-            SessionError::Unknown(_) => Problem::not_found("unknown_session", error.to_string())
-                .hint("open one with `POST /sessions`; `default` is the caller's own"),
-            SessionError::Default
-            | SessionError::Full(_)
-            | SessionError::SurfaceTooLarge(_)
-            | SessionError::Journal(_) => error.into(),
-        })?
+        shared
+            .host
+            .session(&SessionId::new(id), &principal)
+            .await
+            .map_err(|error| match error {
+                SessionError::Unknown(_) => {
+                    Problem::not_found("unknown_session", error.to_string())
+                        .hint("open one with `POST /sessions`; `default` is the caller's own")
+                }
+                SessionError::Default
+                | SessionError::Full(_)
+                | SessionError::SurfaceTooLarge(_)
+                | SessionError::Journal(_) => error.into(),
+            })?
     };
-    stream(shared, Whose::Session(session), &principal, options, &headers).await
+    stream(
+        shared,
+        Whose::Session(session),
+        &principal,
+        options,
+        &headers,
+    )
+    .await
 }
 
 pub(super) async fn follow_all(
@@ -95,7 +108,14 @@ pub(super) async fn follow_all(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     operators_only(&principal)?;
-    stream(shared, Whose::Everybody(principal.clone()), &principal, options, &headers).await
+    stream(
+        shared,
+        Whose::Everybody(principal.clone()),
+        &principal,
+        options,
+        &headers,
+    )
+    .await
 }
 
 async fn stream(
@@ -107,7 +127,9 @@ async fn stream(
 ) -> Result<Response, Problem> {
     let refused = |why: String| Problem::bad_request("bad_query", why).hint(QUERY_HINT);
     let Query(options) = options.map_err(|bad| refused(bad.body_text()))?;
-    let vocabulary = options.words().ok_or_else(|| refused("there is no such `version`".to_owned()))?;
+    let vocabulary = options
+        .words()
+        .ok_or_else(|| refused("there is no such `version`".to_owned()))?;
     let from = match (last_event_id(headers)?.or(options.after), options.from) {
         (Some(seq), _) => From::After(seq),
         (None, Beginning::Now) => From::Now,
@@ -118,10 +140,21 @@ async fn stream(
         Whose::Everybody(_) => None,
     };
     let wanted = (vocabulary, from);
-    let pump = Pump::open(shared.host, &shared.feed, whose, reader, wanted, shared.closing).await?;
+    let pump = Pump::open(
+        shared.host,
+        &shared.feed,
+        whose,
+        reader,
+        wanted,
+        shared.closing,
+    )
+    .await?;
     let mut response = Response::new(Body::from_stream(pump.frames()));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Proxies that gather answers would hold the stream back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -138,17 +171,26 @@ async fn stream(
 
 /// The id of the last event that the reader has. Browsers send an empty one where they have none.
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let Some(given) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let Some(given) = headers.get(LAST_EVENT_ID) else {
+        return Ok(None);
+    };
     let text = given.to_str().unwrap_or("?").trim();
     if text.is_empty() {
         return Ok(None);
     }
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_number).map(Some).ok_or_else(|| {
-        Problem::bad_request(
-            "bad_event_id",
-            format!("`{}` is not the id of an event of such a stream", text.escape_debug()),
-        )
-        .hint("leave `Last-Event-ID` out to begin anew")
-    })
+    text.parse()
+        .ok()
+        .filter(|_| is_number)
+        .map(Some)
+        .ok_or_else(|| {
+            Problem::bad_request(
+                "bad_event_id",
+                format!(
+                    "`{}` is not the id of an event of such a stream",
+                    text.escape_debug()
+                ),
+            )
+            .hint("leave `Last-Event-ID` out to begin anew")
+        })
 }

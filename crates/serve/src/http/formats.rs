@@ -9,7 +9,8 @@ use serde::{
 use serde_json::Value;
 use toolpost_core::{Listing, Surface};
 use toolpost_model::{
-    ClassFact, Declaration, EffectClass, HiddenReason, PersistStrategy, SourceProblem, ToolId, Visibility,
+    ClassFact, Declaration, EffectClass, HiddenReason, PersistStrategy, SourceProblem, ToolId,
+    Visibility,
 };
 
 use crate::a2e;
@@ -144,11 +145,22 @@ impl Serialize for Shown<'_> {
         if *format == Format::A2e {
             return a2e::definition(self.1).serialize(serializer);
         }
-        let (name, description, schema) = (entry.name(), &declaration.description, &declaration.input.schema);
+        let (name, description, schema) = (
+            entry.name(),
+            &declaration.description,
+            &declaration.input.schema,
+        );
         let mut map = serializer.serialize_map(None)?;
         if *format == Format::OpenAi {
             map.serialize_entry("type", "function")?;
-            map.serialize_entry("function", &Function { name, description, parameters: schema })?;
+            map.serialize_entry(
+                "function",
+                &Function {
+                    name,
+                    description,
+                    parameters: schema,
+                },
+            )?;
             return map.end();
         }
         map.serialize_entry("name", name)?;
@@ -192,10 +204,18 @@ impl Serialize for Shown<'_> {
 /// for anything else.
 pub(crate) fn promised_output(declaration: &Declaration) -> Option<&Value> {
     let is_shown = match declaration.interface.persistence.strategy {
-        PersistStrategy::Inline | PersistStrategy::PreviewAndPersist | PersistStrategy::NeverPersist => true,
-        PersistStrategy::RefOnly | PersistStrategy::Redact | PersistStrategy::DropWithReason => false,
+        PersistStrategy::Inline
+        | PersistStrategy::PreviewAndPersist
+        | PersistStrategy::NeverPersist => true,
+        PersistStrategy::RefOnly | PersistStrategy::Redact | PersistStrategy::DropWithReason => {
+            false
+        }
     };
-    declaration.output.schema.as_deref().filter(|schema| is_shown && schema["type"] == "object")
+    declaration
+        .output
+        .schema
+        .as_deref()
+        .filter(|schema| is_shown && schema["type"] == "object")
 }
 
 #[derive(Serialize)]
@@ -210,7 +230,11 @@ struct Rooted<'a>(&'a Value);
 
 impl Serialize for Rooted<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Some(schema) = self.0.as_object().filter(|schema| !schema.contains_key("type")) else {
+        let Some(schema) = self
+            .0
+            .as_object()
+            .filter(|schema| !schema.contains_key("type"))
+        else {
             return self.0.serialize(serializer);
         };
         let mut map = serializer.serialize_map(None)?;

@@ -66,8 +66,16 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(shared: Shared, door: Door) -> Self {
-        let desk = RefusalDesk { refused: Arc::clone(&shared.about.refused), address: None };
-        Self { door: Arc::new(door), peer: None, router: super::router(shared), desk }
+        let desk = RefusalDesk {
+            refused: Arc::clone(&shared.about.refused),
+            address: None,
+        };
+        Self {
+            door: Arc::new(door),
+            peer: None,
+            router: super::router(shared),
+            desk,
+        }
     }
 
     /// The gate as one connection meets it.
@@ -105,7 +113,10 @@ impl Gate {
 impl Gate {
     /// Notes a refusal. Its answer may be held back for a moment.
     fn turn_away<B>(&self, request: &Request<B>, problem: super::Problem) -> Admitted {
-        let why = match (problem.is_unauthorized(), request.headers().contains_key(AUTHORIZATION)) {
+        let why = match (
+            problem.is_unauthorized(),
+            request.headers().contains_key(AUTHORIZATION),
+        ) {
             (true, true) => TurnedAway::WrongToken,
             (true, false) => TurnedAway::MissingToken,
             (false, _) => TurnedAway::ForeignOrigin,
@@ -122,7 +133,11 @@ impl Gate {
     }
 
     /// Answers a request whose body may still be on its way, once the body is there.
-    fn with_upload(&self, admitted: Result<(), super::Problem>, request: Request<Incoming>) -> Admitted {
+    fn with_upload(
+        &self,
+        admitted: Result<(), super::Problem>,
+        request: Request<Incoming>,
+    ) -> Admitted {
         let (request, rest) = upload::split(request);
         let answer = match admitted {
             Ok(()) => Admitted::In(self.router.clone().call(request.map(Body::new))),
@@ -168,7 +183,9 @@ impl Future for Admitted {
         match self.get_mut() {
             Self::In(route) => Pin::new(route).poll(context),
             Self::Later(answer) => answer.as_mut().poll(context).map(Ok),
-            Self::Out(answer) => answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer))),
+            Self::Out(answer) => answer
+                .take()
+                .map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer))),
         }
     }
 }

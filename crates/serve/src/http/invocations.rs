@@ -15,12 +15,18 @@ use super::{Named, Problem, Shared, calls::seconds};
 
 fn parse(id: &str) -> Result<InvocationId, Problem> {
     id.parse().map_err(|_| {
-        Problem::bad_request("bad_id", format!("`{}` is not an invocation id", id.escape_debug()))
+        Problem::bad_request(
+            "bad_id",
+            format!("`{}` is not an invocation id", id.escape_debug()),
+        )
     })
 }
 
 fn unknown(id: InvocationId) -> Problem {
-    Problem::not_found("unknown_invocation", format!("no invocation `{id}` is known to this caller"))
+    Problem::not_found(
+        "unknown_invocation",
+        format!("no invocation `{id}` is known to this caller"),
+    )
 }
 
 /// Proxies take a longer silence for death.
@@ -41,9 +47,19 @@ pub(super) async fn show(
     query: Result<Query<ShowQuery>, QueryRejection>,
 ) -> Result<Json<InvocationView>, Problem> {
     let id = parse(&id)?;
-    let Query(query) = query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
-    let wait = query.wait.map(|given| seconds("wait", given)).transpose()?.unwrap_or_default();
-    shared.host.wait(id, &principal, wait.min(LONGEST_WAIT)).await?.map(Json).ok_or_else(|| unknown(id))
+    let Query(query) =
+        query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
+    let wait = query
+        .wait
+        .map(|given| seconds("wait", given))
+        .transpose()?
+        .unwrap_or_default();
+    shared
+        .host
+        .wait(id, &principal, wait.min(LONGEST_WAIT))
+        .await?
+        .map(Json)
+        .ok_or_else(|| unknown(id))
 }
 
 /// Tells a call to stop. The call's own answer says what came of it.
@@ -57,7 +73,9 @@ pub(super) async fn cancel(
         return Ok(Json(json!({ "invocation_id": id, "cancel": "requested" })));
     }
     match shared.host.invocation(id, &principal).await? {
-        Some(_) => Ok(Json(json!({ "invocation_id": id, "cancel": "already_ended" }))),
+        Some(_) => Ok(Json(
+            json!({ "invocation_id": id, "cancel": "already_ended" }),
+        )),
         None => Err(unknown(id)),
     }
 }

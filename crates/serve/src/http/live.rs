@@ -27,9 +27,18 @@ pub(super) fn routes() -> Router {
     Router::new()
         // Its other files are beside it only behind the slash.
         .route(ENTRY, get(|| async { Redirect::temporary("live/") }))
-        .route(PAGE, get(move || async { file("text/html; charset=utf-8", html) }))
-        .route(SCRIPT, get(move || async { file("text/javascript; charset=utf-8", script) }))
-        .route(STYLE, get(move || async { file("text/css; charset=utf-8", style) }))
+        .route(
+            PAGE,
+            get(move || async { file("text/html; charset=utf-8", html) }),
+        )
+        .route(
+            SCRIPT,
+            get(move || async { file("text/javascript; charset=utf-8", script) }),
+        )
+        .route(
+            STYLE,
+            get(move || async { file("text/css; charset=utf-8", style) }),
+        )
 }
 
 /// Whether this can be had without a token.
@@ -47,7 +56,9 @@ fn file(media_type: &'static str, text: &'static str) -> Response {
     ];
     let mut response = text.into_response();
     for (name, value) in headers {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
     response
 }

@@ -85,9 +85,10 @@ fn in_a_session(mut responses: Value) -> Value {
 
 /// The same for a route that reads a body.
 fn with_body(mut responses: Value) -> Value {
-    for (status, description) in
-        [("408", "The body did not arrive in time."), ("413", "The body is over the limit.")]
-    {
+    for (status, description) in [
+        ("408", "The body did not arrive in time."),
+        ("413", "The body is over the limit."),
+    ] {
         responses[status] = answer(description, "Problem");
     }
     with_problems(responses)
@@ -95,13 +96,16 @@ fn with_body(mut responses: Value) -> Value {
 
 /// An answer about a call: its result, or why no call was made of the request.
 fn call_answer(description: &str) -> Value {
-    let schemas =
-        ["ToolResult", "Problem"].map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
+    let schemas = ["ToolResult", "Problem"]
+        .map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
     json!({ "description": description, "content": { "application/json": { "schema": { "anyOf": schemas } } } })
 }
 
 fn call_responses() -> Value {
-    let mut ok = answer("The tool ran; `outcome` says what came of it.", "ToolResult");
+    let mut ok = answer(
+        "The tool ran; `outcome` says what came of it.",
+        "ToolResult",
+    );
     ok["content"]["text/event-stream"] = json!({
         "schema": { "type": "string", "description": "Events `stage`, `progress`, `status`, `log`, `artifact`, `kept`, `output`, `approval`, then one `result`; or one `pending` with the body of a 202, where a call with a key has not begun when `patience` is over." }
     });
@@ -179,16 +183,26 @@ fn paths() -> Value {
 fn stream_paths() -> Value {
     let of_all = [
         query("vocabulary", "string", "tool-events or ai-sdk."),
-        query("version", "integer", "With ai-sdk: 5 (the default), 6 or 7, for chunks of approvals."),
+        query(
+            "version",
+            "integer",
+            "With ai-sdk: 5 (the default), 6 or 7, for chunks of approvals.",
+        ),
         query("from", "string", "now or start."),
         query(
             "after",
             "integer",
             "The id of the last event that was read, where `Last-Event-ID` cannot be sent.",
         ),
-        header("Last-Event-ID", "The id of the last event that was read: the stream goes on behind it."),
+        header(
+            "Last-Event-ID",
+            "The id of the last event that was read: the stream goes on behind it.",
+        ),
     ];
-    let of_one: Vec<Value> = [parameter("Id")].into_iter().chain(of_all.iter().cloned()).collect();
+    let of_one: Vec<Value> = [parameter("Id")]
+        .into_iter()
+        .chain(of_all.iter().cloned())
+        .collect();
     let told = event_stream("Events `tool-event`, or the chunks of a UI message stream.");
     json!({
         "/sessions/{id}/events": { "get": {

@@ -28,7 +28,13 @@ pub(crate) struct Problem {
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), hint: None, retry_after: None }
+        Self {
+            status,
+            code,
+            message: message.into(),
+            hint: None,
+            retry_after: None,
+        }
     }
 
     pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
@@ -52,7 +58,11 @@ impl Problem {
     }
 
     pub(super) fn range_not_satisfiable(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message)
+        Self::new(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            "range_not_satisfiable",
+            message,
+        )
     }
 
     pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
@@ -68,7 +78,11 @@ impl Problem {
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not take that method")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "this path does not take that method",
+        )
     }
 
     pub(crate) fn too_large() -> Self {
@@ -80,7 +94,11 @@ impl Problem {
     }
 
     pub(crate) fn too_slow() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body did not arrive in time")
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "too_slow",
+            "the body did not arrive in time",
+        )
     }
 
     pub(crate) fn unsupported_media_type() -> Self {
@@ -121,21 +139,31 @@ impl From<ApprovalError> for Problem {
             ApprovalError::NotOperator => Self::forbidden("operators_only", message),
             ApprovalError::OwnCall(_) => Self::forbidden("own_call", message),
             ApprovalError::BadArguments(_) => Self::unprocessable("bad_arguments", message),
-            ApprovalError::NothingToRemember { .. } => Self::unprocessable("nothing_to_remember", message),
+            ApprovalError::NothingToRemember { .. } => {
+                Self::unprocessable("nothing_to_remember", message)
+            }
             ApprovalError::Redacted => Self::unprocessable("redacted", message),
-            ApprovalError::Journal(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", message)
-            }
-            ApprovalError::Rules(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", message)
-            }
+            ApprovalError::Journal(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "journal_unavailable",
+                message,
+            ),
+            ApprovalError::Rules(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "rules_unavailable",
+                message,
+            ),
         }
     }
 }
 
 impl From<RuleStoreError> for Problem {
     fn from(error: RuleStoreError) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "rules_unavailable", error.to_string())
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "rules_unavailable",
+            error.to_string(),
+        )
     }
 }
 
@@ -147,15 +175,19 @@ impl From<ArtifactError> for Problem {
                 .hint("the result of the call that kept it lists its `artifacts`"),
             ArtifactError::Gone(_) => Self::new(StatusCode::GONE, "artifact_gone", message)
                 .hint("results are kept as long as `retention.artifacts` says"),
-            ArtifactError::Damaged(_) => {
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "artifact_damaged", message)
-            }
+            ArtifactError::Damaged(_) => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "artifact_damaged",
+                message,
+            ),
             ArtifactError::Full { .. }
             | ArtifactError::Shared(_)
             | ArtifactError::TooLarge { .. }
-            | ArtifactError::Storage(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "artifacts_unavailable", message)
-            }
+            | ArtifactError::Storage(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "artifacts_unavailable",
+                message,
+            ),
         }
     }
 }
@@ -168,7 +200,9 @@ impl From<SessionError> for Problem {
                 .hint("open one with `POST /sessions`, or leave the header out"),
             SessionError::Default => Self::bad_request("default_session", message),
             SessionError::SurfaceTooLarge(_) => Self::bad_request("bad_surface_request", message),
-            SessionError::Full(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message),
+            SessionError::Full(_) => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message)
+            }
             SessionError::Journal(error) => error.into(),
         }
     }
@@ -191,7 +225,11 @@ impl From<super::formats::UnknownFormat> for Problem {
 
 impl From<JournalError> for Problem {
     fn from(error: JournalError) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", error.to_string())
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "journal_unavailable",
+            error.to_string(),
+        )
     }
 }
 
@@ -200,8 +238,13 @@ impl From<JournalError> for Problem {
 struct Told(String);
 
 /// Takes the secrets out of a problem's body. Other answers were redacted where they were made.
-pub(super) async fn without_secrets(State(shared): State<Shared>, mut response: Response) -> Response {
-    let Some(Told(told)) = response.extensions_mut().remove::<Told>() else { return response };
+pub(super) async fn without_secrets(
+    State(shared): State<Shared>,
+    mut response: Response,
+) -> Response {
+    let Some(Told(told)) = response.extensions_mut().remove::<Told>() else {
+        return response;
+    };
     if let Cow::Owned(clean) = shared.host.redacted(&told) {
         response.headers_mut().remove(header::CONTENT_LENGTH);
         *response.body_mut() = Body::from(clean);
@@ -212,17 +255,24 @@ pub(super) async fn without_secrets(State(shared): State<Shared>, mut response: 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = match self.hint {
-            Some(hint) => json!({ "error": { "code": self.code, "message": self.message, "hint": hint } }),
+            Some(hint) => {
+                json!({ "error": { "code": self.code, "message": self.message, "hint": hint } })
+            }
             None => json!({ "error": { "code": self.code, "message": self.message } }),
         };
         let mut response = (self.status, Json(&body)).into_response();
         response.extensions_mut().insert(Told(body.to_string()));
         if let Some(wait) = self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+            response.headers_mut().insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(wait.as_secs().max(1)),
+            );
         }
         if self.status == StatusCode::UNAUTHORIZED {
             let challenge = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
     }

@@ -42,11 +42,19 @@ pub(super) async fn accept(
                 .hint("send `{\"tool\": \"server.tool\"}`, or nothing for all")
         })?,
     };
-    if !shared.host.sources().iter().any(|source| source.name == name) {
+    if !shared
+        .host
+        .sources()
+        .iter()
+        .any(|source| source.name == name)
+    {
         let message = format!("there is no source `{}`", name.escape_debug());
         return Err(Problem::not_found("unknown_source", message).hint("`GET /sources` lists them"));
     }
-    let accepted = shared.host.accept(&name, asked.tool.as_ref(), asked.digest.as_deref()).await;
+    let accepted = shared
+        .host
+        .accept(&name, asked.tool.as_ref(), asked.digest.as_deref())
+        .await;
     let accepted = accepted.map_err(|error| Problem::conflict("not_accepted", error.reason))?;
     Ok(Json(json!({ "source": name, "accepted": accepted })))
 }
@@ -62,5 +70,8 @@ pub(super) fn counted(shared: &Shared) -> (bool, Value) {
         let count = states.entry(state.as_str()).or_insert_with(|| json!(0));
         *count = json!(count.as_u64().unwrap_or_default() + 1);
     }
-    (failing, json!({ "states": states, "quarantined": quarantined }))
+    (
+        failing,
+        json!({ "states": states, "quarantined": quarantined }),
+    )
 }

@@ -30,7 +30,10 @@ pub(super) fn respond(
 ) -> Response {
     let mut response = Response::new(Body::from_stream(frames(handle, events, patience)));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -107,5 +110,8 @@ fn frame(event: &Event) -> Bytes {
     };
     // JSON never holds a raw line break, so one data line is enough.
     let data = serde_json::to_string(event).unwrap_or_default();
-    Bytes::from(format!("event: {name}\nid: {}\ndata: {data}\n\n", event.seq))
+    Bytes::from(format!(
+        "event: {name}\nid: {}\ndata: {data}\n\n",
+        event.seq
+    ))
 }

@@ -39,7 +39,8 @@ pub(super) async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
-    let Query(query) = query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
+    let Query(query) =
+        query.map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
     if query.hidden {
         operators_only(&principal)?;
     }
@@ -48,7 +49,11 @@ pub(super) async fn list(
     let filter = ToolFilter {
         query: query.query,
         kind: query.kind,
-        tags: tags.map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+        tags: tags
+            .map(str::trim)
+            .filter(|tag| !tag.is_empty())
+            .map(str::to_owned)
+            .collect(),
         include_deferred: query.include_deferred,
         limit: query.limit,
     };
@@ -85,10 +90,12 @@ fn notices_for(host: &Host, session: &Session) -> Vec<String> {
     match session.principal().role {
         Role::Agent => Vec::new(),
         Role::Operator => {
-            let of_catalog = |notice: &CatalogNotice| !matches!(notice, CatalogNotice::Unavailable(_));
+            let of_catalog =
+                |notice: &CatalogNotice| !matches!(notice, CatalogNotice::Unavailable(_));
             let notices = host.notices();
             let told = notices.iter().filter(|notice| of_catalog(notice));
-            told.map(|notice| host.redacted(&notice.to_string()).into_owned()).collect()
+            told.map(|notice| host.redacted(&notice.to_string()).into_owned())
+                .collect()
         }
     }
 }
@@ -96,9 +103,15 @@ fn notices_for(host: &Host, session: &Session) -> Vec<String> {
 /// Takes the command lines of declared commands away: they may name hosts and paths that are the operator's business. The
 /// record keeps them.
 fn without_templates(declaration: &mut Cow<'_, Declaration>) {
-    if declaration.external_mappings.iter().any(|mapping| !mapping.template.is_empty()) {
+    if declaration
+        .external_mappings
+        .iter()
+        .any(|mapping| !mapping.template.is_empty())
+    {
         let mappings = &mut declaration.to_mut().external_mappings;
-        mappings.iter_mut().for_each(|mapping| mapping.template.clear());
+        mappings
+            .iter_mut()
+            .for_each(|mapping| mapping.template.clear());
     }
 }
 

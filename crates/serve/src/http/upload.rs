@@ -30,7 +30,11 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether an answer may be ready while the request's body is still on its way.
 pub(super) fn is_large(request: &Request<Incoming>) -> bool {
-    request.body().size_hint().exact().is_none_or(|size| size > SMALL_BODY)
+    request
+        .body()
+        .size_hint()
+        .exact()
+        .is_none_or(|size| size > SMALL_BODY)
 }
 
 /// The body of a request, for its route.
@@ -53,8 +57,14 @@ struct Upload {
 pub(super) fn split(request: Request<Incoming>) -> (Request<UploadBody>, UploadRest) {
     let waits_to_be_asked = request.headers().contains_key(EXPECT);
     let (head, body) = request.into_parts();
-    let upload = Arc::new(Upload { body: Mutex::new(body), is_asked_for: AtomicBool::new(false) });
-    let rest = UploadRest { upload: Arc::clone(&upload), waits_to_be_asked };
+    let upload = Arc::new(Upload {
+        body: Mutex::new(body),
+        is_asked_for: AtomicBool::new(false),
+    });
+    let rest = UploadRest {
+        upload: Arc::clone(&upload),
+        waits_to_be_asked,
+    };
     (Request::from_parts(head, UploadBody(upload)), rest)
 }
 

@@ -51,7 +51,9 @@ pub enum JoinError {
     )]
     SettingsDiffer(Vec<String>),
     /// The host refused.
-    #[error("the host that runs in this folder cannot be joined: {0}; give this host its own `--data-dir`")]
+    #[error(
+        "the host that runs in this folder cannot be joined: {0}; give this host its own `--data-dir`"
+    )]
     Refused(String),
 }
 
@@ -61,7 +63,10 @@ pub async fn join_host(
     ticket: &JoinTicket,
     session: Option<&str>,
 ) -> Result<HostConnection, JoinError> {
-    let ticket = JoinTicket { session: session.map(str::to_owned), ..ticket.clone() };
+    let ticket = JoinTicket {
+        session: session.map(str::to_owned),
+        ..ticket.clone()
+    };
     match tokio::time::timeout(PATIENCE, ask_to_join(data_dir, &ticket)).await {
         Ok(answer) => answer,
         Err(_) => Err(JoinError::NotReady),
@@ -72,19 +77,25 @@ async fn ask_to_join(data_dir: &Path, ticket: &JoinTicket) -> Result<HostConnect
     let response = send(data_dir, ticket).await.ok_or(JoinError::NotReady)?;
     match response.status() {
         StatusCode::SWITCHING_PROTOCOLS => {
-            let stream = hyper::upgrade::on(response).await.map_err(|_| JoinError::NotReady)?;
+            let stream = hyper::upgrade::on(response)
+                .await
+                .map_err(|_| JoinError::NotReady)?;
             Ok(HostConnection::new(TokioIo::new(stream)))
         }
         StatusCode::SERVICE_UNAVAILABLE => Err(JoinError::NotReady),
         status => {
-            let body = Limited::new(response.into_body(), LONGEST_REFUSAL).collect().await;
+            let body = Limited::new(response.into_body(), LONGEST_REFUSAL)
+                .collect()
+                .await;
             let body = body.map_err(|_| JoinError::NotReady)?.to_bytes();
             if let Ok(SettingsRefusal { differing }) = serde_json::from_slice(&body) {
                 return Err(JoinError::SettingsDiffer(differing));
             }
             let said: Value = serde_json::from_slice(&body).unwrap_or_default();
             let reason = said["error"]["message"].as_str().map(str::to_owned);
-            Err(JoinError::Refused(reason.unwrap_or_else(|| status.to_string())))
+            Err(JoinError::Refused(
+                reason.unwrap_or_else(|| status.to_string()),
+            ))
         }
     }
 }

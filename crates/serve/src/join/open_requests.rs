@@ -31,9 +31,14 @@ impl OpenRequests {
         if self.entries.len() >= MOST_REQUESTS || self.entries.iter().any(|open| open.id == id) {
             return;
         }
-        let line = line.filter(|line| self.bytes + line.len() <= MOST_BYTES).cloned();
+        let line = line
+            .filter(|line| self.bytes + line.len() <= MOST_BYTES)
+            .cloned();
         self.bytes += line.as_ref().map_or(0, Bytes::len);
-        self.entries.push(OpenRequest { id: id.to_owned(), line });
+        self.entries.push(OpenRequest {
+            id: id.to_owned(),
+            line,
+        });
     }
 
     /// Notes the answer to a request.
@@ -46,13 +51,17 @@ impl OpenRequests {
 
     /// What to send to the next host. These stay open.
     pub(crate) fn lines(&self) -> Vec<Bytes> {
-        self.entries.iter().filter_map(|open| open.line.clone()).collect()
+        self.entries
+            .iter()
+            .filter_map(|open| open.line.clone())
+            .collect()
     }
 
     /// Takes out the ids of those that cannot be sent again.
     pub(crate) fn take_interrupted(&mut self) -> Vec<String> {
-        let (kept, gone) =
-            std::mem::take(&mut self.entries).into_iter().partition(|open| open.line.is_some());
+        let (kept, gone) = std::mem::take(&mut self.entries)
+            .into_iter()
+            .partition(|open| open.line.is_some());
         self.entries = kept;
         let gone: Vec<OpenRequest> = gone;
         gone.into_iter().map(|open| open.id).collect()
@@ -61,7 +70,10 @@ impl OpenRequests {
     /// Takes out the ids of all of them.
     pub(crate) fn take_all(&mut self) -> Vec<String> {
         self.bytes = 0;
-        std::mem::take(&mut self.entries).into_iter().map(|open| open.id).collect()
+        std::mem::take(&mut self.entries)
+            .into_iter()
+            .map(|open| open.id)
+            .collect()
     }
 }
 

@@ -104,9 +104,15 @@ impl JoinReception {
         session: Option<String>,
     ) -> HostConnection {
         let (near, far) = tokio::io::duplex(PIPE);
-        let agent = JoinedAgent { face, role, session, token: self.token.clone() };
+        let agent = JoinedAgent {
+            face,
+            role,
+            session,
+            token: self.token.clone(),
+        };
         let reception = Arc::clone(self);
-        self.conversations.spawn(async move { reception.converse(agent, far).await });
+        self.conversations
+            .spawn(async move { reception.converse(agent, far).await });
         HostConnection::new(near)
     }
 
@@ -123,17 +129,24 @@ impl JoinReception {
         // The token of a host on the network is for callers over the network; an agent over stdio needs it only where
         // its own settings say so.
         let is_optional = ticket.token.is_none() && self.about.address.is_some();
-        if ticket.token != needed && !is_optional && !differing.iter().any(|name| name == "tokens") {
+        if ticket.token != needed && !is_optional && !differing.iter().any(|name| name == "tokens")
+        {
             differing.push("tokens".to_owned());
         }
         if !differing.is_empty() {
             return Err(Refused::Differing(differing));
         }
-        Arc::clone(&self.places).try_acquire_owned().map_err(|_| Refused::Full)
+        Arc::clone(&self.places)
+            .try_acquire_owned()
+            .map_err(|_| Refused::Full)
     }
 
     /// Speaks the agent's protocol until it leaves, or the host does.
-    async fn converse(&self, agent: JoinedAgent, stream: impl AsyncRead + AsyncWrite + Send + 'static) {
+    async fn converse(
+        &self,
+        agent: JoinedAgent,
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    ) {
         let (reader, writer) = tokio::io::split(stream);
         let (over, runtime) = (CancellationToken::new(), Handle::current());
         let input = JoinedInput {
@@ -142,7 +155,11 @@ impl JoinReception {
             over: over.clone(),
             runtime: runtime.clone(),
         };
-        let output = JoinedOutput { writer, over: over.clone(), runtime };
+        let output = JoinedOutput {
+            writer,
+            over: over.clone(),
+            runtime,
+        };
         match agent.face {
             StdioFace::Mcp => {
                 let principal = match agent.role {
@@ -181,12 +198,15 @@ impl IntoResponse for Refused {
         match self {
             Self::Leaving => Problem::unavailable("shutting_down", "the host ends").into_response(),
             Self::Full => {
-                let message = format!("{MOST_JOINED} agents have joined this host, and no more may");
+                let message =
+                    format!("{MOST_JOINED} agents have joined this host, and no more may");
                 Problem::conflict("too_many_joined", message).into_response()
             }
-            Self::Differing(differing) => {
-                (StatusCode::PRECONDITION_FAILED, Json(SettingsRefusal { differing })).into_response()
-            }
+            Self::Differing(differing) => (
+                StatusCode::PRECONDITION_FAILED,
+                Json(SettingsRefusal { differing }),
+            )
+                .into_response(),
         }
     }
 }
@@ -199,30 +219,45 @@ pub(crate) fn routes(reception: Arc<JoinReception>) -> Router {
 async fn join(State(reception): State<Arc<JoinReception>>, mut request: Request) -> Response {
     // Only connections of the unix socket have a peer.
     let Some(peer) = request.extensions().get::<SocketPeer>().copied() else {
-        return Problem::not_found("no_such_route", "there is nothing at this path").into_response();
+        return Problem::not_found("no_such_route", "there is nothing at this path")
+            .into_response();
     };
     if !peer.is_own_user() {
-        return Problem::forbidden("other_user", "only processes of the host's own user may join")
-            .into_response();
+        return Problem::forbidden(
+            "other_user",
+            "only processes of the host's own user may join",
+        )
+        .into_response();
     }
     let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
-        return Problem::bad_request("no_upgrade", format!("the request must upgrade to `{PROTOCOL}`"))
-            .into_response();
+        return Problem::bad_request(
+            "no_upgrade",
+            format!("the request must upgrade to `{PROTOCOL}`"),
+        )
+        .into_response();
     };
     let body = match read_body(request.into_body(), LONGEST_TICKET).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(),
     };
-    let ticket = serde_json::from_slice::<JoinTicket>(&body).ok().filter(JoinTicket::has_plain_session);
+    let ticket = serde_json::from_slice::<JoinTicket>(&body)
+        .ok()
+        .filter(JoinTicket::has_plain_session);
     let Some(ticket) = ticket else {
-        return Problem::bad_request("bad_ticket", "the body is no ticket of this version").into_response();
+        return Problem::bad_request("bad_ticket", "the body is no ticket of this version")
+            .into_response();
     };
     let place = match reception.admit(&ticket) {
         Ok(place) => place,
         Err(refused) => return refused.into_response(),
     };
     let token = ticket.token.as_ref().and(reception.token.clone());
-    let agent = JoinedAgent { face: ticket.face, role: ticket.role, session: ticket.session, token };
+    let agent = JoinedAgent {
+        face: ticket.face,
+        role: ticket.role,
+        session: ticket.session,
+        token,
+    };
     let conversations = reception.conversations.clone();
     conversations.spawn(async move {
         match upgrade.await {

@@ -109,7 +109,9 @@ impl StdioRelay {
         output: impl Write + Send + 'static,
     ) -> Self {
         let (send, lines) = mpsc::channel(ROOM);
-        std::thread::spawn(move || read_lines(BufReader::with_capacity(64 << 10, input), limit, &send));
+        std::thread::spawn(move || {
+            read_lines(BufReader::with_capacity(64 << 10, input), limit, &send);
+        });
         let (to_agent, messages) = mpsc::channel(ROOM);
         let written = mcp::write_lines(messages, output);
         let protocol: Box<dyn RelayedProtocol> = match face {
@@ -166,10 +168,18 @@ impl StdioRelay {
     async fn carry_lines(&mut self, connection: HostConnection) -> ConnectionEnd {
         let (reader, writer) = tokio::io::split(connection.into_stream());
         let preamble = std::mem::take(&mut self.preamble);
-        let Self { lines, limit, to_agent, protocol, unsent, .. } = self;
+        let Self {
+            lines,
+            limit,
+            to_agent,
+            protocol,
+            unsent,
+            ..
+        } = self;
         let mut answers = std::pin::pin!(forward_answers(reader, protocol, to_agent));
         let requests = async {
-            *unsent = forward_requests(preamble, lines, *limit, writer, (&*protocol, &*to_agent)).await;
+            *unsent =
+                forward_requests(preamble, lines, *limit, writer, (&*protocol, &*to_agent)).await;
             if unsent.is_some() {
                 // What the host said before it went is still to be read, and then its end is noticed.
                 std::future::pending::<()>().await;
@@ -199,7 +209,9 @@ impl StdioRelay {
             let answer = match line {
                 None => return RelayEnd::AgentLeft,
                 Some(Line::Whole(line)) => self.protocol().refuse(&line, reason),
-                Some(Line::TooLong(head)) => Some(self.protocol().refuse_long_line(&head, self.limit)),
+                Some(Line::TooLong(head)) => {
+                    Some(self.protocol().refuse_long_line(&head, self.limit))
+                }
             };
             let told = self.tell(answer.into_iter().collect()).await;
             if told == RelayEnd::AgentLeft || self.protocol().is_over() {
@@ -223,7 +235,9 @@ impl StdioRelay {
 
     /// Waits until the agent has what was said last.
     pub async fn finish(self) {
-        let Self { to_agent, written, .. } = self;
+        let Self {
+            to_agent, written, ..
+        } = self;
         drop(to_agent);
         let _ = tokio::time::timeout(LAST_WRITES, written).await;
     }
@@ -273,7 +287,10 @@ async fn forward_answers(
     let mut reader = tokio::io::BufReader::with_capacity(64 << 10, reader);
     loop {
         let mut line = Vec::new();
-        let read = (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line).await;
+        let read = (&mut reader)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line)
+            .await;
         if read.is_err() || line.last() != Some(&b'\n') {
             return ConnectionEnd::HostGone;
         }

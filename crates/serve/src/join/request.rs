@@ -58,7 +58,8 @@ impl JoinTicket {
 
     pub(super) fn has_plain_session(&self) -> bool {
         self.session.as_ref().is_none_or(|id| {
-            (1..=LONGEST_SESSION).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            (1..=LONGEST_SESSION).contains(&id.len())
+                && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
         })
     }
 }

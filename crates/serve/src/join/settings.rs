@@ -25,7 +25,11 @@ impl SettingsDigests {
     /// The sections in which two hosts differ.
     pub(super) fn differing(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
-        names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).cloned().collect()
+        names
+            .into_iter()
+            .filter(|name| self.0.get(*name) != other.0.get(*name))
+            .cloned()
+            .collect()
     }
 }
 
@@ -40,8 +44,11 @@ pub(crate) struct StartSettings {
 
 impl StartSettings {
     pub(crate) fn new(handover: &NativeHandover, own_parts: &impl fmt::Debug) -> Self {
-        let credentials: Vec<(&str, &str)> =
-            handover.credentials.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect();
+        let credentials: Vec<(&str, &str)> = handover
+            .credentials
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.reveal()))
+            .collect();
         Self {
             credentials: digest(&credentials),
             mcp_values: mcp_values(&handover.mcp.values),
@@ -94,7 +101,11 @@ impl StartSettings {
         // A rule means the same wherever it was written.
         let rules: Vec<_> = rules.iter().cloned().map(unplaced).collect();
         let variables = named_variables(config);
-        let texts: Vec<String> = mcp.texts().flat_map(|text| text.pieces()).map(piece).collect();
+        let texts: Vec<String> = mcp
+            .texts()
+            .flat_map(|text| text.pieces())
+            .map(piece)
+            .collect();
         let sections = [
             ("mode", digest(&(mode, forbid_bypass))),
             ("rules", digest(&(rules, notes))),
@@ -125,18 +136,36 @@ impl StartSettings {
             ("plugins", digest(&(plugins, native_tools))),
             ("amplifier", digest(amplifier)),
         ];
-        SettingsDigests(sections.into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect())
+        SettingsDigests(
+            sections
+                .into_iter()
+                .map(|(name, digest)| (name.to_owned(), digest))
+                .collect(),
+        )
     }
 }
 
 /// The values of the variables that sections name for children of the host.
 fn named_variables(config: &HostConfig) -> Vec<Option<&String>> {
     let named = config.sandbox.environment.iter();
-    let named = named.chain(config.commands.iter().flat_map(|command| &command.environment));
+    let named = named.chain(
+        config
+            .commands
+            .iter()
+            .flat_map(|command| &command.environment),
+    );
     let named = named.chain(config.hooks.iter().flat_map(|hook| &hook.environment));
-    let named = named.chain(config.authorities.iter().flat_map(|authority| authority.environment()));
+    let named = named.chain(
+        config
+            .authorities
+            .iter()
+            .flat_map(|authority| authority.environment()),
+    );
     let named: BTreeSet<&String> = named.collect();
-    named.iter().map(|name| config.environment.variables.get(*name)).collect()
+    named
+        .iter()
+        .map(|name| config.environment.variables.get(*name))
+        .collect()
 }
 
 fn unplaced(mut rule: toolpost_model::Rule) -> toolpost_model::Rule {
@@ -155,16 +184,27 @@ fn piece(piece: &McpPiece) -> String {
 }
 
 fn mcp_values(values: &McpValues) -> String {
-    let McpValues { variables, files, workspace: _, home: _ } = values;
-    let variables: Vec<_> = variables.iter().map(|(name, value)| (name, value.reveal())).collect();
-    let files: Vec<_> =
-        files.iter().map(|(path, value)| (path, value.as_ref().map(Secret::reveal))).collect();
+    let McpValues {
+        variables,
+        files,
+        workspace: _,
+        home: _,
+    } = values;
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|(name, value)| (name, value.reveal()))
+        .collect();
+    let files: Vec<_> = files
+        .iter()
+        .map(|(path, value)| (path, value.as_ref().map(Secret::reveal)))
+        .collect();
     digest(&(variables, files))
 }
 
 pub(crate) fn digest(value: &impl fmt::Debug) -> String {
     let hash = Sha256::digest(format!("{value:?}").as_bytes());
-    hash.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    hash.iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 #[cfg(test)]
@@ -177,18 +217,33 @@ mod tests {
 
     fn started(credential: &str) -> StartSettings {
         let credentials = vec![("api".to_owned(), Secret::new(credential))];
-        StartSettings::new(&NativeHandover { credentials, ..NativeHandover::default() }, &())
+        StartSettings::new(
+            &NativeHandover {
+                credentials,
+                ..NativeHandover::default()
+            },
+            &(),
+        )
     }
 
     #[test]
     fn sections_that_differ_are_named() {
         let (own, config) = (started("a-secret"), HostConfig::default());
         let digests = own.digests(&config);
-        assert_eq!(digests.differing(&started("a-secret").digests(&config)), Vec::<String>::new());
-        let mut other = HostConfig { mode: Mode::Bypass, ..config.clone() };
+        assert_eq!(
+            digests.differing(&started("a-secret").digests(&config)),
+            Vec::<String>::new()
+        );
+        let mut other = HostConfig {
+            mode: Mode::Bypass,
+            ..config.clone()
+        };
         other.sandbox.require = true;
         other.http.listen = ([127, 0, 0, 1], 1).into();
         assert_eq!(digests.differing(&own.digests(&other)), ["mode", "sandbox"]);
-        assert_eq!(digests.differing(&started("b-secret").digests(&config)), ["credentials"]);
+        assert_eq!(
+            digests.differing(&started("b-secret").digests(&config)),
+            ["credentials"]
+        );
     }
 }

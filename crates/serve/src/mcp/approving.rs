@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolpost_core::ApprovalError;
 use toolpost_model::{
-    ApprovalScope, ConsultKind, InvocationId, PermissionRequest, Question, Verdict, visible, visible_line,
+    ApprovalScope, ConsultKind, InvocationId, PermissionRequest, Question, Verdict, visible,
+    visible_line,
 };
 
 use super::{bridge::Bridge, peer::Peer};
@@ -20,8 +21,14 @@ const KEY: &str = "approval";
 /// Asks the operator behind the client, hands the answer to the host, and says whether that decided it. Without an answer
 /// the question stays open for other operators.
 pub(super) async fn ask(peer: Peer, bridge: Arc<Bridge>, id: InvocationId) -> bool {
-    let Some(request) = peer.face.host.approval(id) else { return false };
-    let question = Question { key: KEY.to_owned(), kind: ConsultKind::Elicitation, params: form(&request) };
+    let Some(request) = peer.face.host.approval(id) else {
+        return false;
+    };
+    let question = Question {
+        key: KEY.to_owned(),
+        kind: ConsultKind::Elicitation,
+        params: form(&request),
+    };
     let answer = match bridge.ask(vec![question]).await {
         Ok(answers) => answers.into_iter().find(|answer| answer.key == KEY),
         Err(error) => {
@@ -29,7 +36,9 @@ pub(super) async fn ask(peer: Peer, bridge: Arc<Bridge>, id: InvocationId) -> bo
             None
         }
     };
-    let Some(verdict) = answer.and_then(|answer| verdict(&answer.value)) else { return false };
+    let Some(verdict) = answer.and_then(|answer| verdict(&answer.value)) else {
+        return false;
+    };
     match peer.face.host.decide(id, verdict, peer.principal()).await {
         // Somebody was faster, which is as good.
         Ok(_) | Err(ApprovalError::AlreadyDecided { .. }) => true,
@@ -73,7 +82,11 @@ fn message(request: &PermissionRequest) -> String {
     let shown = serde_json::to_string_pretty(&request.arguments).unwrap_or_default();
     let shown = visible(&shown);
     let arguments: String = shown.chars().take(LONGEST_SHOWN).collect();
-    let cut = if arguments.len() < shown.len() { "\n[the rest is not shown]" } else { "" };
+    let cut = if arguments.len() < shown.len() {
+        "\n[the rest is not shown]"
+    } else {
+        ""
+    };
     let commands = match request.commands.is_empty() {
         true => String::new(),
         false => format!("\nruns: {}", visible_line(&request.commands.join("; "))),
@@ -112,13 +125,19 @@ fn files(request: &PermissionRequest) -> String {
 
 /// What really confines the process, where the call starts one.
 fn confinement(request: &PermissionRequest) -> String {
-    request.sandbox.as_ref().map(|plan| format!("\nsandbox: {plan}")).unwrap_or_default()
+    request
+        .sandbox
+        .as_ref()
+        .map(|plan| format!("\nsandbox: {plan}"))
+        .unwrap_or_default()
 }
 
 /// What an answer decides. `None`: it was put aside. Only the very word allows.
 fn verdict(answer: &Value) -> Option<Verdict> {
     let content = &answer["content"];
-    let reason = content["reason"].as_str().filter(|reason| !reason.trim().is_empty());
+    let reason = content["reason"]
+        .as_str()
+        .filter(|reason| !reason.trim().is_empty());
     let feedback = reason.map(|reason| reason.chars().take(LONGEST_REASON).collect());
     match (answer["action"].as_str(), content["decision"].as_str()) {
         (Some("accept"), Some("allow")) => Some(Verdict::Allow {
@@ -142,13 +161,31 @@ mod tests {
     #[test]
     fn only_the_very_word_allows() {
         for (answer, expected) in [
-            (json!({ "action": "accept", "content": { "decision": "allow" } }), Some(true)),
-            (json!({ "action": "accept", "content": { "decision": "deny", "reason": "no" } }), Some(false)),
-            (json!({ "action": "accept", "content": { "decision": "Allow" } }), Some(false)),
-            (json!({ "action": "accept", "content": { "decision": true } }), Some(false)),
+            (
+                json!({ "action": "accept", "content": { "decision": "allow" } }),
+                Some(true),
+            ),
+            (
+                json!({ "action": "accept", "content": { "decision": "deny", "reason": "no" } }),
+                Some(false),
+            ),
+            (
+                json!({ "action": "accept", "content": { "decision": "Allow" } }),
+                Some(false),
+            ),
+            (
+                json!({ "action": "accept", "content": { "decision": true } }),
+                Some(false),
+            ),
             (json!({ "action": "accept" }), Some(false)),
-            (json!({ "action": "decline", "content": { "decision": "allow" } }), Some(false)),
-            (json!({ "action": "cancel", "content": { "decision": "allow" } }), None),
+            (
+                json!({ "action": "decline", "content": { "decision": "allow" } }),
+                Some(false),
+            ),
+            (
+                json!({ "action": "cancel", "content": { "decision": "allow" } }),
+                None,
+            ),
             (json!({ "content": { "decision": "allow" } }), None),
             (json!("allow"), None),
         ] {

@@ -49,7 +49,11 @@ struct Wanted {
 fn wanted(uri: &str) -> Option<Wanted> {
     let rest = uri.strip_prefix(PREFIX)?;
     let (id, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let mut wanted = Wanted { id: id.parse().ok()?, offset: 0, length: None };
+    let mut wanted = Wanted {
+        id: id.parse().ok()?,
+        offset: 0,
+        length: None,
+    };
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=')?;
         // `parse` would take a plus sign.
@@ -77,26 +81,50 @@ pub(super) async fn read(peer: &Peer, uri: &str) -> Outcome {
     let left = about.size.saturating_sub(wanted.offset);
     let length = wanted.length.unwrap_or(left).min(left);
     if length > MOST {
-        let message = format!("it has {} bytes, and at most {MOST} are read at once", about.size);
-        return Err(Fault::invalid_params(message)
-            .with(json!({ "uri": uri, "size": about.size, "hint": "add `?offset=0&length=1048576`" })));
+        let message = format!(
+            "it has {} bytes, and at most {MOST} are read at once",
+            about.size
+        );
+        return Err(Fault::invalid_params(message).with(
+            json!({ "uri": uri, "size": about.size, "hint": "add `?offset=0&length=1048576`" }),
+        ));
     }
     let bytes = bytes(&*artifact, wanted.offset, length).await;
     let bytes = bytes.map_err(|error| Fault::internal(error.to_string()))?;
     let is_text = is_textual(&about.media_type);
-    let text = if is_text { std::str::from_utf8(&bytes).ok() } else { None };
+    let text = if is_text {
+        std::str::from_utf8(&bytes).ok()
+    } else {
+        None
+    };
     let blob = text.is_none().then(|| BASE64_STANDARD.encode(&bytes));
-    let found = Found { uri, mime_type: Some(&about.media_type), text, blob: blob.as_deref() };
+    let found = Found {
+        uri,
+        mime_type: Some(&about.media_type),
+        text,
+        blob: blob.as_deref(),
+    };
     let mut told = json!({ "contents": [found] });
-    told["contents"][0]["_meta"] = json!({ "toolpost/size": about.size, "toolpost/offset": wanted.offset });
-    Ok(Reply::Text(wire::json(&super::cached(told, peer, FRESH_FOR_MS))))
+    told["contents"][0]["_meta"] =
+        json!({ "toolpost/size": about.size, "toolpost/offset": wanted.offset });
+    Ok(Reply::Text(wire::json(&super::cached(
+        told,
+        peer,
+        FRESH_FOR_MS,
+    ))))
 }
 
-async fn bytes(artifact: &dyn StoredArtifact, offset: u64, length: u64) -> Result<Vec<u8>, ArtifactError> {
+async fn bytes(
+    artifact: &dyn StoredArtifact,
+    offset: u64,
+    length: u64,
+) -> Result<Vec<u8>, ArtifactError> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < length {
         let (at, room) = (offset + bytes.len() as u64, length - bytes.len() as u64);
-        let piece = artifact.read(at, usize::try_from(room).unwrap_or(usize::MAX)).await?;
+        let piece = artifact
+            .read(at, usize::try_from(room).unwrap_or(usize::MAX))
+            .await?;
         if piece.is_empty() {
             break;
         }
@@ -107,8 +135,16 @@ async fn bytes(artifact: &dyn StoredArtifact, offset: u64, length: u64) -> Resul
 
 /// The structured content of a result that was kept because it is long.
 pub(super) async fn structured(peer: &Peer, result: &ToolResult) -> Option<Value> {
-    let kept = result.artifacts.iter().find(|kept| kept.name == ArtifactRef::STRUCTURED)?;
-    let artifact = peer.face.host.artifact(kept.id, peer.principal()).await.ok()?;
+    let kept = result
+        .artifacts
+        .iter()
+        .find(|kept| kept.name == ArtifactRef::STRUCTURED)?;
+    let artifact = peer
+        .face
+        .host
+        .artifact(kept.id, peer.principal())
+        .await
+        .ok()?;
     let bytes = bytes(&*artifact, 0, kept.size).await.ok()?;
     serde_json::from_slice(&bytes).ok()
 }
@@ -127,7 +163,11 @@ mod tests {
         let id = "art_019f3c00112270008000000000000001_1";
         let check = |query: &str, expected: Option<(u64, Option<u64>)>| {
             let read = wanted(&format!("toolpost://artifacts/{id}{query}"));
-            assert_eq!(read.map(|wanted| (wanted.offset, wanted.length)), expected, "{query}");
+            assert_eq!(
+                read.map(|wanted| (wanted.offset, wanted.length)),
+                expected,
+                "{query}"
+            );
         };
         check("", Some((0, None)));
         check("?offset=5&length=7", Some((5, Some(7))));

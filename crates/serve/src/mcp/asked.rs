@@ -62,7 +62,11 @@ impl Method {
     /// Whether an era has it.
     pub(super) fn is_of(self, modern: bool) -> bool {
         match self {
-            Self::Initialize | Self::Ping | Self::SetLevel | Self::Subscribe | Self::Unsubscribe => !modern,
+            Self::Initialize
+            | Self::Ping
+            | Self::SetLevel
+            | Self::Subscribe
+            | Self::Unsubscribe => !modern,
             Self::Discover | Self::Listen => modern,
             Self::ListTools
             | Self::CallTool
@@ -127,7 +131,10 @@ pub(super) struct Asked {
 impl Asked {
     /// Whether the answer to it may be a question.
     pub(super) fn may_ask(&self) -> bool {
-        matches!(self.method, Method::CallTool | Method::ReadResource | Method::GetPrompt)
+        matches!(
+            self.method,
+            Method::CallTool | Method::ReadResource | Method::GetPrompt
+        )
     }
 
     pub(super) fn read(method: Method, params: Option<&RawValue>) -> Result<Self, Fault> {
@@ -147,8 +154,14 @@ impl Asked {
             protocol_version,
             capabilities,
         } = wire::params(params)?;
-        if [&name, &uri].into_iter().flatten().any(|text| text.len() > LONGEST_NAME) {
-            return Err(Fault::invalid_params(format!("`name` and `uri` have at most {LONGEST_NAME} bytes")));
+        if [&name, &uri]
+            .into_iter()
+            .flatten()
+            .any(|text| text.len() > LONGEST_NAME)
+        {
+            return Err(Fault::invalid_params(format!(
+                "`name` and `uri` have at most {LONGEST_NAME} bytes"
+            )));
         }
         Ok(Self {
             method,
@@ -168,10 +181,14 @@ impl Asked {
     }
 
     pub(super) fn name(&self) -> Result<&str, Fault> {
-        self.name.as_deref().ok_or_else(|| Fault::invalid_params("`name` is missing"))
+        self.name
+            .as_deref()
+            .ok_or_else(|| Fault::invalid_params("`name` is missing"))
     }
 
     pub(super) fn uri(&self) -> Result<&str, Fault> {
-        self.uri.as_deref().ok_or_else(|| Fault::invalid_params("`uri` is missing"))
+        self.uri
+            .as_deref()
+            .ok_or_else(|| Fault::invalid_params("`uri` is missing"))
     }
 }

@@ -30,7 +30,12 @@ pub(super) struct Bridge {
 impl Bridge {
     pub(super) fn to(peer: &Peer, outlet: &Outlet) -> Self {
         let (stay, outlet) = (peer.stay.clone(), outlet.clone());
-        Self { can: peer.can.0, stay, outlet, lacked: OnceLock::new() }
+        Self {
+            can: peer.can.0,
+            stay,
+            outlet,
+            lacked: OnceLock::new(),
+        }
     }
 
     /// What a call wanted to ask that this client does not answer.
@@ -40,12 +45,17 @@ impl Bridge {
 
     /// Asks, in the way of the client's era.
     pub(super) async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Reply>, ConsultError> {
-        if let Some(other) = questions.iter().find(|question| !self.can.includes(question.kind)) {
+        if let Some(other) = questions
+            .iter()
+            .find(|question| !self.can.includes(question.kind))
+        {
             return Err(ConsultError::Unsupported(other.kind));
         }
         match &self.stay {
             Some(stay) => {
-                let asked = questions.into_iter().map(|question| self.request(stay, question));
+                let asked = questions
+                    .into_iter()
+                    .map(|question| self.request(stay, question));
                 try_join_all(asked).await
             }
             None => {
@@ -61,16 +71,29 @@ impl Bridge {
     /// A request of ours on the stream of the client's, answered by a message of its own.
     async fn request(&self, stay: &Arc<Stay>, question: Question) -> Result<Reply, ConsultError> {
         let Some((id, answered)) = stay.expect_answer() else {
-            return Err(ConsultError::Refused("too many questions wait for this client".to_owned()));
+            return Err(ConsultError::Refused(
+                "too many questions wait for this client".to_owned(),
+            ));
         };
-        let mut pending = Pending { stay, outlet: &self.outlet, id: Some(id.clone()) };
-        if !self.outlet.tell(wire::request(&id, method(question.kind), &question.params)).await {
+        let mut pending = Pending {
+            stay,
+            outlet: &self.outlet,
+            id: Some(id.clone()),
+        };
+        if !self
+            .outlet
+            .tell(wire::request(&id, method(question.kind), &question.params))
+            .await
+        {
             return Err(ConsultError::Canceled);
         }
         let answer = answered.await;
         pending.id = None;
         match answer {
-            Ok(Ok(value)) => Ok(Reply { key: question.key, value }),
+            Ok(Ok(value)) => Ok(Reply {
+                key: question.key,
+                value,
+            }),
             Ok(Err(reason)) => Err(ConsultError::Refused(reason)),
             Err(_) => Err(ConsultError::Canceled),
         }
@@ -89,7 +112,8 @@ impl Drop for Pending<'_> {
         if let Some(id) = self.id.take() {
             self.stay.forget_question(&id);
             let params = json!({ "requestId": id, "reason": "the answer is not needed any more" });
-            self.outlet.mention(wire::notification("notifications/cancelled", &params));
+            self.outlet
+                .mention(wire::notification("notifications/cancelled", &params));
         }
     }
 }

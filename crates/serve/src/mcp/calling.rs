@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_core::{Answer, CallRequest, Heard, Listener, Patience, Wants};
 use toolpost_model::{
-    ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId, LogLevel,
-    ModelInput, NativeCallId, Progress, ToolResult,
+    ApprovalStatus, BoxFuture, Caller, ConsultKind, ErrorClass, Event, EventBody, InvocationId,
+    LogLevel, ModelInput, NativeCallId, Progress, ToolResult,
 };
 
 use super::{
@@ -50,7 +50,11 @@ pub(super) async fn call(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
         return Ok(result::of_call(result, promised.as_ref(), peer.version));
     };
     if error.class == ErrorClass::UnknownTool {
-        let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let hint = error
+            .hint
+            .as_deref()
+            .map(|hint| format!("; {hint}"))
+            .unwrap_or_default();
         return Err(Fault::invalid_params(format!("{}{hint}", error.message)));
     }
     match lacked {
@@ -96,19 +100,31 @@ pub(super) async fn run(
     let mut call = CallRequest::new(Arc::clone(&peer.session), tool, input);
     call.face = peer.came_by;
     call.correlation_id = meta.request_id.take();
-    call.native_call_id = call.correlation_id.as_deref().and_then(NativeCallId::bounded);
+    call.native_call_id = call
+        .correlation_id
+        .as_deref()
+        .and_then(NativeCallId::bounded);
     call.trace = meta.span.take();
     call.meta = meta.for_the_tool();
     let bridge = Arc::new(Bridge::to(peer, outlet));
     call.caller = Some(Arc::clone(&bridge) as Arc<dyn Caller>);
     let operator = peer.may_approve().then(|| Arc::clone(&bridge));
     call.patience = Some(Patience::Approval(peer.face.settings.approval_wait));
-    let wishes = Wishes { progress_token: meta.progress_token.take(), level: peer.level };
+    let wishes = Wishes {
+        progress_token: meta.progress_token.take(),
+        level: peer.level,
+    };
     let hears = wishes.progress_token.is_some() || wishes.level.is_some();
     // A client that is asked may come back with other wishes.
     let may_come_back = peer.stay.is_none() && peer.can != Capabilities::default();
     *outlet.wishes() = wishes;
-    let ear = |asks| Arc::new(Ear { outlet: outlet.clone(), asks, last: Mutex::new(None) });
+    let ear = |asks| {
+        Arc::new(Ear {
+            outlet: outlet.clone(),
+            asks,
+            last: Mutex::new(None),
+        })
+    };
     let answer = match operator {
         None => {
             if hears || may_come_back {
@@ -122,13 +138,19 @@ pub(super) async fn run(
             with_operator(peer, call, operator, asked).await
         }
     };
-    let lacked = bridge.lacked().filter(|_| peer.is_modern() && answer.result().is_error);
+    let lacked = bridge
+        .lacked()
+        .filter(|_| peer.is_modern() && answer.result().is_error);
     Ran { answer, lacked }
 }
 
 /// The same call once more. By then the answer to its question is there.
 fn same(call: &CallRequest) -> CallRequest {
-    let mut again = CallRequest::new(Arc::clone(&call.session), call.tool.clone(), call.input.clone());
+    let mut again = CallRequest::new(
+        Arc::clone(&call.session),
+        call.tool.clone(),
+        call.input.clone(),
+    );
     again.face = call.face;
     again.native_call_id.clone_from(&call.native_call_id);
     again.correlation_id.clone_from(&call.correlation_id);
@@ -171,7 +193,9 @@ async fn with_operator(
     let unasked = asked.try_recv().ok();
     let asking = asking.or_else(|| unasked.map(|id| ask(peer, &operator, id)));
     let class = answer.result().error.as_ref().map(|error| error.class);
-    let Some(asking) = asking.filter(|_| class == Some(ErrorClass::ApprovalPending)) else { return answer };
+    let Some(asking) = asking.filter(|_| class == Some(ErrorClass::ApprovalPending)) else {
+        return answer;
+    };
     let heard = tokio::time::timeout(OPERATOR_PATIENCE, asking);
     match &peer.stay {
         // The client waits for its answer and gets it now. A late word is for the same call when it comes again.
@@ -202,11 +226,17 @@ struct Ear {
 
 impl Ear {
     fn tell(&self, method: &str, params: &Value) -> Heard {
-        if self.outlet.mention(wire::notification(method, params)) { Heard::Taken } else { Heard::Lost }
+        if self.outlet.mention(wire::notification(method, params)) {
+            Heard::Taken
+        } else {
+            Heard::Lost
+        }
     }
 
     fn progress(&self, done: Option<f64>, total: Option<f64>, message: &str) -> Heard {
-        let Some(token) = self.outlet.wishes().progress_token.clone() else { return Heard::Taken };
+        let Some(token) = self.outlet.wishes().progress_token.clone() else {
+            return Heard::Taken;
+        };
         let progress = {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             let next = match (*last, done) {
@@ -239,9 +269,16 @@ impl Ear {
 
 /// Whole numbers as such.
 fn number(value: f64) -> Value {
-    #[expect(clippy::cast_possible_truncation, reason = "it is checked to be whole and small")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is checked to be whole and small"
+    )]
     let whole = value as i64;
-    if value.fract() == 0.0 && value.abs() < 9e15 { json!(whole) } else { json!(value) }
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        json!(whole)
+    } else {
+        json!(value)
+    }
 }
 
 impl Listener for Ear {
@@ -251,8 +288,16 @@ impl Listener for Ear {
 
     fn hear(&self, event: Event) -> Heard {
         match event.body {
-            EventBody::Progress(Progress { message, percent, done, total }) => {
-                #[expect(clippy::cast_precision_loss, reason = "a progress is shown, not counted with")]
+            EventBody::Progress(Progress {
+                message,
+                percent,
+                done,
+                total,
+            }) => {
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "a progress is shown, not counted with"
+                )]
                 let (done, total) = match (done, percent) {
                     (Some(done), _) => (Some(done as f64), total.map(|total| total as f64)),
                     (None, Some(percent)) => (Some(percent), Some(100.0)),
@@ -261,7 +306,9 @@ impl Listener for Ear {
                 self.progress(done, total, &message)
             }
             EventBody::Status { message } => self.progress(None, None, &message),
-            EventBody::Log { level, message } => self.log(Level::of(level), "tool", &Value::from(message)),
+            EventBody::Log { level, message } => {
+                self.log(Level::of(level), "tool", &Value::from(message))
+            }
             EventBody::Custom { name, mut data } if name == EventBody::MODULE_EVENT => {
                 if let Some(fields) = data.as_object_mut() {
                     fields.insert("invocation_id".to_owned(), json!(event.invocation_id));

@@ -56,7 +56,8 @@ pub(super) struct Abilities {
 pub(super) fn abilities(peer: &Peer) -> Abilities {
     let offered = offered(peer);
     Abilities {
-        prompts: offered.any(|companions| companions.prompt.is_some() || !companions.prompts.is_empty()),
+        prompts: offered
+            .any(|companions| companions.prompt.is_some() || !companions.prompts.is_empty()),
         completions: offered.any(|companions| companions.complete.is_some()),
         subscriptions: offered.any(|companions| companions.subscribe.is_some()),
     }
@@ -69,10 +70,17 @@ pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
     }
     let (name, key) = kind.words();
     let offered = offered(peer);
-    let addressed = |kind| offered.addressed(kind, &peer.face.clashes).into_iter().cloned();
+    let addressed = |kind| {
+        offered
+            .addressed(kind, &peer.face.clashes)
+            .into_iter()
+            .cloned()
+    };
     let mut entries: Vec<Value> = match kind {
         Kind::Resources => addressed(Addressed::Resources).collect(),
-        Kind::Templates => addressed(Addressed::Templates).chain([artifacts::template()]).collect(),
+        Kind::Templates => addressed(Addressed::Templates)
+            .chain([artifacts::template()])
+            .collect(),
         Kind::Prompts => offered.prompts().iter().map(Prompt::entry).collect(),
     };
     entries.sort_by(|one, other| one[key].as_str().cmp(&other[key].as_str()));
@@ -89,7 +97,11 @@ pub(super) fn list(peer: &Peer, kind: Kind, cursor: Option<&str>) -> Outcome {
     if from + PAGE < entries.len() {
         told["nextCursor"] = json!((from + PAGE).to_string());
     }
-    Ok(Reply::Text(wire::json(&super::cached(told, peer, FRESH_FOR_MS))))
+    Ok(Reply::Text(wire::json(&super::cached(
+        told,
+        peer,
+        FRESH_FOR_MS,
+    ))))
 }
 
 /// Calls a tool that serves such a request. Its structured content is the whole result.
@@ -100,7 +112,14 @@ async fn serve(
     meta: &mut Meta,
     outlet: &Outlet,
 ) -> Result<Map<String, Value>, Fault> {
-    let ran = calling::run(peer, tool.to_string(), ModelInput::value(arguments), meta, outlet).await;
+    let ran = calling::run(
+        peer,
+        tool.to_string(),
+        ModelInput::value(arguments),
+        meta,
+        outlet,
+    )
+    .await;
     let result = ran.answer.result();
     if let Some(kind) = ran.lacked {
         return Err(calling::missing_capability(kind));
@@ -115,18 +134,32 @@ async fn serve(
     };
     match told {
         Some(Value::Object(object)) => Ok(object),
-        Some(_) => Err(Fault::internal("the source answered something that is no result")),
-        None => Err(Fault::internal(format!("nothing of it is shown: {}", result.remarks().join("; ")))),
+        Some(_) => Err(Fault::internal(
+            "the source answered something that is no result",
+        )),
+        None => Err(Fault::internal(format!(
+            "nothing of it is shown: {}",
+            result.remarks().join("; ")
+        ))),
     }
 }
 
 /// What a failed call is to a request that has no place for a tool's errors. Where a server of MCP refused it, its code is
 /// among the details; a missing resource has had two.
 fn fault(result: &ToolResult) -> Fault {
-    let Some(error) = &result.error else { return Fault::internal("the source failed") };
-    let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let Some(error) = &result.error else {
+        return Fault::internal("the source failed");
+    };
+    let hint = error
+        .hint
+        .as_deref()
+        .map(|hint| format!("; {hint}"))
+        .unwrap_or_default();
     let message = format!("{}{hint}", error.message);
-    let code = error.details.as_ref().and_then(|details| details["mcp_code"].as_i64());
+    let code = error
+        .details
+        .as_ref()
+        .and_then(|details| details["mcp_code"].as_i64());
     let about = json!({ "class": error.class.as_str(), "invocationId": result.invocation_id });
     match (error.class, code) {
         (ErrorClass::InvalidArguments | ErrorClass::SchemaValidationFailed, _)
@@ -143,14 +176,21 @@ pub(super) async fn read(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Outc
     }
     let offered = offered(peer);
     let missing = || Fault::no_such_resource(&uri, peer.is_modern());
-    let tool = offered.owner(&uri).and_then(|found| found.read.clone()).ok_or_else(missing)?;
+    let tool = offered
+        .owner(&uri)
+        .and_then(|found| found.read.clone())
+        .ok_or_else(missing)?;
     let read = serve(peer, &tool, json!({ "uri": uri }), &mut asked.meta, outlet).await;
     let told = read.map_err(|fault| match fault.code {
         // There is nothing else in the request that could be wrong.
         INVALID => missing(),
         _ => fault,
     })?;
-    Ok(Reply::Text(wire::json(&super::cached(Value::Object(told), peer, 0))))
+    Ok(Reply::Text(wire::json(&super::cached(
+        Value::Object(told),
+        peer,
+        0,
+    ))))
 }
 
 /// Answers `prompts/get`.
@@ -158,18 +198,29 @@ pub(super) async fn prompt(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> Ou
     let name = asked.name()?.to_owned();
     let offered = offered(peer);
     let found = offered.prompt(&name);
-    let Some((own, tool)) = found.and_then(|found| Some((found.own, found.of.prompt.clone()?))) else {
-        let shown: String = name.chars().take(200).flat_map(char::escape_debug).collect();
-        return Err(Fault::invalid_params(format!("no prompt is called `{shown}`")));
+    let Some((own, tool)) = found.and_then(|found| Some((found.own, found.of.prompt.clone()?)))
+    else {
+        let shown: String = name
+            .chars()
+            .take(200)
+            .flat_map(char::escape_debug)
+            .collect();
+        return Err(Fault::invalid_params(format!(
+            "no prompt is called `{shown}`"
+        )));
     };
     let arguments: Value = match asked.arguments.take() {
         None => json!({}),
-        Some(text) => serde_json::from_str(&text)
-            .map_err(|error| Fault::invalid_params(format!("the arguments cannot be read: {error}")))?,
+        Some(text) => serde_json::from_str(&text).map_err(|error| {
+            Fault::invalid_params(format!("the arguments cannot be read: {error}"))
+        })?,
     };
     let call = json!({ "name": own, "arguments": arguments });
     let told = serve(peer, &tool, call, &mut asked.meta, outlet).await?;
-    Ok(Reply::Text(wire::json(&super::complete(Value::Object(told), peer))))
+    Ok(Reply::Text(wire::json(&super::complete(
+        Value::Object(told),
+        peer,
+    ))))
 }
 
 /// Answers `completion/complete`.
@@ -184,25 +235,34 @@ pub(super) async fn complete(peer: &Peer, mut asked: Asked, outlet: &Outlet) -> 
     let offered = offered(peer);
     let found = match reference["type"].as_str() {
         Some("ref/prompt") => {
-            let found = reference["name"].as_str().and_then(|name| offered.prompt(name));
+            let found = reference["name"]
+                .as_str()
+                .and_then(|name| offered.prompt(name));
             found.map(|found| {
                 // Its server knows it by its own name.
                 reference["name"] = json!(found.own);
                 found.of
             })
         }
-        Some("ref/resource") => reference["uri"].as_str().and_then(|uri| offered.lister(uri)),
+        Some("ref/resource") => reference["uri"]
+            .as_str()
+            .and_then(|uri| offered.lister(uri)),
         _ => return Err(Fault::invalid_params("`ref` names a prompt or a resource")),
     };
     let Some(tool) = found.and_then(|found| found.complete.clone()) else {
-        return Err(Fault::invalid_params("`ref` names nothing that is known here"));
+        return Err(Fault::invalid_params(
+            "`ref` names nothing that is known here",
+        ));
     };
     let mut call = json!({ "ref": reference, "argument": argument });
     if let Some(context) = context {
         call["context"] = context;
     }
     let told = serve(peer, &tool, call, &mut asked.meta, outlet).await?;
-    Ok(Reply::Text(wire::json(&super::complete(Value::Object(told), peer))))
+    Ok(Reply::Text(wire::json(&super::complete(
+        Value::Object(told),
+        peer,
+    ))))
 }
 
 /// Whether the changes of a resource are to be told.
@@ -222,16 +282,38 @@ impl Wish {
 }
 
 /// Asks the source of a resource to tell of its changes, or no longer.
-pub(super) async fn subscribe(peer: &Peer, uri: &str, wish: Wish, outlet: &Outlet) -> Result<(), Fault> {
+pub(super) async fn subscribe(
+    peer: &Peer,
+    uri: &str,
+    wish: Wish,
+    outlet: &Outlet,
+) -> Result<(), Fault> {
     let offered = offered(peer);
     let missing = || Fault::no_such_resource(uri, peer.is_modern());
     let found = offered.owner(uri).ok_or_else(missing)?;
-    let Some(tool) = wish.tool(found) else { return Ok(()) };
-    let done = serve(peer, &tool, json!({ "uri": uri }), &mut Meta::default(), outlet).await;
-    done.map(|_| ()).map_err(|fault| if fault.code == INVALID { missing() } else { fault })
+    let Some(tool) = wish.tool(found) else {
+        return Ok(());
+    };
+    let done = serve(
+        peer,
+        &tool,
+        json!({ "uri": uri }),
+        &mut Meta::default(),
+        outlet,
+    )
+    .await;
+    done.map(|_| ()).map_err(|fault| {
+        if fault.code == INVALID {
+            missing()
+        } else {
+            fault
+        }
+    })
 }
 
 /// The tool that tells the source of a resource so.
 pub(super) fn teller(host: &Host, session: &Session, uri: &str, wish: Wish) -> Option<ToolId> {
-    Offers::to(host, session).owner(uri).and_then(|found| wish.tool(found))
+    Offers::to(host, session)
+        .owner(uri)
+        .and_then(|found| wish.tool(found))
 }

@@ -38,9 +38,15 @@ impl Names {
     pub(super) fn free_on(surface: &Surface) -> Self {
         let free = |name: &str| {
             let prefixed = (0..TRIES).map(|times| "toolpost_".repeat(times) + name);
-            prefixed.into_iter().find(|name| surface.find(name).is_none()).unwrap_or_else(|| name.to_owned())
+            prefixed
+                .into_iter()
+                .find(|name| surface.find(name).is_none())
+                .unwrap_or_else(|| name.to_owned())
         };
-        Self { search: free("search_tools"), call: free("call_tool") }
+        Self {
+            search: free("search_tools"),
+            call: free("call_tool"),
+        }
     }
 
     pub(super) fn meant(&self, name: &str) -> Option<Meant> {
@@ -113,7 +119,9 @@ struct Wanted {
 
 /// Reads arguments, which are an object.
 fn arguments<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
-    wire::is_object(text).then(|| serde_json::from_str(text).ok()).flatten()
+    wire::is_object(text)
+        .then(|| serde_json::from_str(text).ok())
+        .flatten()
 }
 
 /// A mistake in the arguments is the model's to mend, so it is told as the tool's.
@@ -126,9 +134,15 @@ fn mistaken(peer: &Peer, expected: &str) -> Reply {
 /// Finds tools, listed ones too, and marks them as shown to this session.
 pub(super) async fn search(peer: &Peer, asked: &Asked) -> Outcome {
     let Some(wanted) = arguments::<Wanted>(asked.arguments.as_deref().unwrap_or("{}")) else {
-        return Ok(mistaken(peer, "`query` is a text and is needed, `limit` a whole number"));
+        return Ok(mistaken(
+            peer,
+            "`query` is a text and is needed, `limit` a whole number",
+        ));
     };
-    let limit = wanted.limit.unwrap_or(FOUND_BY_DEFAULT).clamp(1, MOST_FOUND);
+    let limit = wanted
+        .limit
+        .unwrap_or(FOUND_BY_DEFAULT)
+        .clamp(1, MOST_FOUND);
     let filter = ToolFilter {
         query: wanted.query,
         include_deferred: true,
@@ -137,11 +151,15 @@ pub(super) async fn search(peer: &Peer, asked: &Asked) -> Outcome {
     };
     let found = peer.face.host.list(&peer.session, &filter).await;
     if let Some(stay) = &peer.stay {
-        let deferred = found.iter().filter(|tool| tool.visibility == Visibility::Deferred);
+        let deferred = found
+            .iter()
+            .filter(|tool| tool.visibility == Visibility::Deferred);
         stay.join(deferred.map(|tool| tool.entry.name().to_owned()));
     }
-    let tools: Vec<Value> =
-        found.iter().filter_map(|tool| serde_json::from_str(&definition(tool)).ok()).collect();
+    let tools: Vec<Value> = found
+        .iter()
+        .filter_map(|tool| serde_json::from_str(&definition(tool)).ok())
+        .collect();
     let text = match found.is_empty() {
         true => "no tool was found; try other words".to_owned(),
         false => found.iter().map(told).collect::<Vec<_>>().join("\n\n"),
@@ -156,7 +174,12 @@ pub(super) async fn search(peer: &Peer, asked: &Asked) -> Outcome {
 
 fn told(tool: &Listing) -> String {
     let declaration = tool.entry.declaration();
-    format!("{}: {}\ninput schema: {}", tool.entry.name(), declaration.description, declaration.input.schema)
+    format!(
+        "{}: {}\ninput schema: {}",
+        tool.entry.name(),
+        declaration.description,
+        declaration.input.schema
+    )
 }
 
 #[derive(Deserialize)]
@@ -171,10 +194,15 @@ struct Called<'a> {
 pub(super) fn unwrap(peer: &Peer, mut asked: Asked) -> Result<Asked, Outcome> {
     let text = asked.arguments.take().unwrap_or_else(|| "{}".into());
     let Some(called) = arguments::<Called<'_>>(&text) else {
-        return Err(Ok(mistaken(peer, "`name` is a text and is needed, `arguments` an object")));
+        return Err(Ok(mistaken(
+            peer,
+            "`name` is a text and is needed, `arguments` an object",
+        )));
     };
     if meant(peer, &called.name).is_some() {
-        return Err(Err(Fault::invalid_params("this tool calls other tools, not itself")));
+        return Err(Err(Fault::invalid_params(
+            "this tool calls other tools, not itself",
+        )));
     }
     asked.arguments = called.arguments.map(|raw| raw.get().into());
     asked.name = Some(called.name);

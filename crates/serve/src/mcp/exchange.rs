@@ -115,8 +115,17 @@ impl Exchange {
     {
         let (outlet, said) = mpsc::channel(ROOM);
         let wishes = Shared::default();
-        let work = Work::Here(Box::pin(work(Outlet { said: outlet, wishes: Arc::clone(&wishes) })));
-        Self { work, said, wishes, end: None, when_left }
+        let work = Work::Here(Box::pin(work(Outlet {
+            said: outlet,
+            wishes: Arc::clone(&wishes),
+        })));
+        Self {
+            work,
+            said,
+            wishes,
+            end: None,
+            when_left,
+        }
     }
 
     /// Takes what the client wants to hear from now on.
@@ -177,7 +186,10 @@ async fn run(work: &mut Work) -> Outcome {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        match (std::mem::replace(&mut self.work, Work::Over), self.when_left) {
+        match (
+            std::mem::replace(&mut self.work, Work::Over),
+            self.when_left,
+        ) {
             (Work::Here(work), WhenLeft::GoesOn) => {
                 // Without a runtime there is nothing left to run on: the process is ending.
                 if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -185,7 +197,9 @@ impl Drop for Exchange {
                 }
             }
             (Work::Task(task), WhenLeft::Stops) => task.abort(),
-            (Work::Here(_), WhenLeft::Stops) | (Work::Task(_), WhenLeft::GoesOn) | (Work::Over, _) => {}
+            (Work::Here(_), WhenLeft::Stops)
+            | (Work::Task(_), WhenLeft::GoesOn)
+            | (Work::Over, _) => {}
         }
     }
 }

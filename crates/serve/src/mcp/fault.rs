@@ -18,7 +18,12 @@ pub(super) struct Fault {
 
 impl Fault {
     fn new(code: i32, status: StatusCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None, status }
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+            status,
+        }
     }
 
     pub(super) fn with(mut self, data: Value) -> Self {
@@ -42,8 +47,16 @@ impl Fault {
     }
 
     pub(super) fn no_such_method(method: &str) -> Self {
-        let shown: String = method.chars().take(80).flat_map(char::escape_debug).collect();
-        Self::new(-32601, StatusCode::NOT_FOUND, format!("the method `{shown}` is not served here"))
+        let shown: String = method
+            .chars()
+            .take(80)
+            .flat_map(char::escape_debug)
+            .collect();
+        Self::new(
+            -32601,
+            StatusCode::NOT_FOUND,
+            format!("the method `{shown}` is not served here"),
+        )
     }
 
     pub(super) fn invalid_params(message: impl Into<String>) -> Self {
@@ -52,7 +65,10 @@ impl Fault {
 
     /// What every request of the stateless era must say is missing, so the request itself is malformed.
     pub(super) fn missing_meta(missing: &[&str]) -> Self {
-        let message = format!("`_meta` lacks, or has in a wrong form: {}", missing.join(", "));
+        let message = format!(
+            "`_meta` lacks, or has in a wrong form: {}",
+            missing.join(", ")
+        );
         Self::new(-32602, StatusCode::BAD_REQUEST, message)
     }
 
@@ -73,13 +89,18 @@ impl Fault {
     /// The client does not do what the request needs.
     pub(super) fn missing_capability(required: &Value) -> Self {
         let message = "the request needs something that the client does not offer";
-        Self::new(-32021, StatusCode::BAD_REQUEST, message).with(json!({ "requiredCapabilities": required }))
+        Self::new(-32021, StatusCode::BAD_REQUEST, message)
+            .with(json!({ "requiredCapabilities": required }))
     }
 
     pub(super) fn unsupported_version(requested: &str) -> Self {
         let requested: String = requested.chars().take(80).collect();
-        Self::new(-32022, StatusCode::BAD_REQUEST, "this revision of the protocol is not spoken here")
-            .with(json!({ "supported": version::supported(), "requested": requested }))
+        Self::new(
+            -32022,
+            StatusCode::BAD_REQUEST,
+            "this revision of the protocol is not spoken here",
+        )
+        .with(json!({ "supported": version::supported(), "requested": requested }))
     }
 
     /// There is nothing at an address. The code has changed with the eras.

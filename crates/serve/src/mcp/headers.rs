@@ -22,19 +22,28 @@ const DEEPEST: usize = 16;
 /// The one value of a header. Of two, this check and somebody before it might each read another one.
 pub(super) fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
     let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     if values.next().is_some() {
-        return Err(Fault::header_mismatch(format!("the header `{name}` is there more than once")));
+        return Err(Fault::header_mismatch(format!(
+            "the header `{name}` is there more than once"
+        )));
     }
     let text = value.to_str();
-    text.map(Some).map_err(|_| Fault::header_mismatch(format!("the header `{name}` is not plain text")))
+    text.map(Some)
+        .map_err(|_| Fault::header_mismatch(format!("the header `{name}` is not plain text")))
 }
 
 /// Checks that the headers name the method and what it is about.
 pub(super) fn check(headers: &HeaderMap, method: &str, asked: &Asked) -> Result<(), Fault> {
     match one(headers, METHOD)? {
         Some(told) if told == method => {}
-        Some(_) => return Err(Fault::header_mismatch("`Mcp-Method` is not the body's method")),
+        Some(_) => {
+            return Err(Fault::header_mismatch(
+                "`Mcp-Method` is not the body's method",
+            ));
+        }
         None => return Err(Fault::header_mismatch("the header `Mcp-Method` is missing")),
     }
     let named = match asked.method {
@@ -46,33 +55,53 @@ pub(super) fn check(headers: &HeaderMap, method: &str, asked: &Asked) -> Result<
     let Some(named) = named else { return Ok(()) };
     match one(headers, NAME)? {
         Some(told) if decoded(told).as_deref() == Some(named) => Ok(()),
-        Some(_) => Err(Fault::header_mismatch("`Mcp-Name` is not what the body names")),
+        Some(_) => Err(Fault::header_mismatch(
+            "`Mcp-Name` is not what the body names",
+        )),
         None => Err(Fault::header_mismatch("the header `Mcp-Name` is missing")),
     }
 }
 
 /// A value as it is meant: plain, or as `=?base64?…?=`.
 fn decoded(told: &str) -> Option<String> {
-    match told.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+    match told
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
+    {
         None => Some(told.to_owned()),
         Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
     }
 }
 
 /// Checks the arguments that the tool's schema wants repeated in headers.
-pub(super) fn check_params(headers: &HeaderMap, asked: &Asked, surface: &Surface) -> Result<(), Fault> {
-    let Some((entry, _)) = asked.name.as_deref().and_then(|name| surface.find(name)) else { return Ok(()) };
+pub(super) fn check_params(
+    headers: &HeaderMap,
+    asked: &Asked,
+    surface: &Surface,
+) -> Result<(), Fault> {
+    let Some((entry, _)) = asked.name.as_deref().and_then(|name| surface.find(name)) else {
+        return Ok(());
+    };
     let mut repeated = Vec::new();
-    collect(&entry.declaration().input.schema, &mut Vec::new(), &mut repeated);
+    collect(
+        &entry.declaration().input.schema,
+        &mut Vec::new(),
+        &mut repeated,
+    );
     if repeated.is_empty() {
         return Ok(());
     }
-    let arguments: Value =
-        asked.arguments.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let arguments: Value = asked
+        .arguments
+        .as_deref()
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
     for Repeated { path, header } in repeated {
         let name = format!("{PARAM}{}", header.to_ascii_lowercase());
-        let given =
-            path.iter().try_fold(&arguments, |value, key| value.get(key)).filter(|value| !value.is_null());
+        let given = path
+            .iter()
+            .try_fold(&arguments, |value, key| value.get(key))
+            .filter(|value| !value.is_null());
         let mismatch = |why: &str| Fault::header_mismatch(format!("`Mcp-Param-{header}` {why}"));
         match (one(headers, &name)?, given) {
             (None, None) => {}
@@ -96,7 +125,9 @@ struct Repeated<'a> {
 }
 
 fn collect<'a>(schema: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<Repeated<'a>>) {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return;
+    };
     if path.len() >= DEEPEST {
         return;
     }
@@ -104,7 +135,10 @@ fn collect<'a>(schema: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<Repea
         path.push(name);
         let header = property.get("x-mcp-header").and_then(Value::as_str);
         if let Some(header) = header.filter(|header| is_token(header)) {
-            found.push(Repeated { path: path.clone(), header });
+            found.push(Repeated {
+                path: path.clone(),
+                header,
+            });
         }
         collect(property, path, found);
         path.pop();
@@ -124,7 +158,9 @@ fn says(told: &str, given: &Value) -> bool {
         Value::Bool(flag) => told == if *flag { "true" } else { "false" },
         Value::Number(number) => {
             told == number.to_string()
-                || told.parse::<f64>().is_ok_and(|told| number.as_f64() == Some(told) && told.is_finite())
+                || told
+                    .parse::<f64>()
+                    .is_ok_and(|told| number.as_f64() == Some(told) && told.is_finite())
         }
         Value::Null | Value::Array(_) | Value::Object(_) => false,
     }
@@ -165,8 +201,17 @@ mod tests {
         } });
         let mut found = Vec::new();
         collect(&schema, &mut Vec::new(), &mut found);
-        let mut names: Vec<_> = found.iter().map(|one| (one.path.join("."), one.header)).collect();
+        let mut names: Vec<_> = found
+            .iter()
+            .map(|one| (one.path.join("."), one.header))
+            .collect();
         names.sort();
-        assert_eq!(names, [("deep.er".to_owned(), "Er"), ("region".to_owned(), "Region")]);
+        assert_eq!(
+            names,
+            [
+                ("deep.er".to_owned(), "Er"),
+                ("region".to_owned(), "Region")
+            ]
+        );
     }
 }

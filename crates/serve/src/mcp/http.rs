@@ -53,20 +53,33 @@ async fn take(
     body: Body,
 ) -> Result<Response, Problem> {
     if !accepts(&headers, &["application/json", "text/event-stream"]) {
-        return Ok(not_acceptable("`Accept` must name `application/json` and `text/event-stream`"));
+        return Ok(not_acceptable(
+            "`Accept` must name `application/json` and `text/event-stream`",
+        ));
     }
     if !is_json(&headers) {
         return Err(Problem::unsupported_media_type());
     }
     let body = read_body(body, face.settings.message_limit).await?;
     let Ok(text) = std::str::from_utf8(&body) else {
-        return Ok(refused(&face, None, Fault::unreadable("the body is not UTF-8"), StatusCode::BAD_REQUEST));
+        return Ok(refused(
+            &face,
+            None,
+            Fault::unreadable("the body is not UTF-8"),
+            StatusCode::BAD_REQUEST,
+        ));
     };
     if text.trim_start().starts_with('[') {
-        let fault = Fault::invalid_request("several messages in one request are not taken; send one by one");
+        let fault = Fault::invalid_request(
+            "several messages in one request are not taken; send one by one",
+        );
         return Ok(refused(&face, None, fault, StatusCode::BAD_REQUEST));
     }
-    let came = Came { face, principal, headers };
+    let came = Came {
+        face,
+        principal,
+        headers,
+    };
     let response = match wire::read(text) {
         Err((id, fault)) => refused(&came.face, id.as_ref(), fault, StatusCode::BAD_REQUEST),
         Ok(Message::Request { id, method, params }) => came.request(id, &method, params).await,
@@ -94,7 +107,11 @@ impl Came {
         let mut asked = match Asked::read(Method::read(method), params) {
             Ok(asked) => asked,
             Err(fault) => {
-                let status = if self.says_modern() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+                let status = if self.says_modern() {
+                    StatusCode::BAD_REQUEST
+                } else {
+                    StatusCode::OK
+                };
                 return refused(&self.face, Some(&id), fault, status);
             }
         };
@@ -118,21 +135,38 @@ impl Came {
             Err((status, fault)) => return refused(&self.face, Some(&id), fault, status),
         };
         if !asked.method.is_of(false) {
-            return refused(&self.face, Some(&id), Fault::no_such_method(method), StatusCode::OK);
+            return refused(
+                &self.face,
+                Some(&id),
+                Fault::no_such_method(method),
+                StatusCode::OK,
+            );
         }
         let Some(running) = stay.begin(&id) else {
-            let fault = Fault::invalid_request("a request with this id runs already, or too many run");
+            let fault =
+                Fault::invalid_request("a request with this id runs already, or too many run");
             return refused(&self.face, Some(&id), fault, StatusCode::OK);
         };
         let peer = in_session(&self.face, &stay);
-        let exchange = Exchange::begin(WhenLeft::GoesOn, |outlet| cancellable(peer, asked, running, outlet));
-        Speaking { face: self.face, id, asker: None }.respond(exchange).await
+        let exchange = Exchange::begin(WhenLeft::GoesOn, |outlet| {
+            cancellable(peer, asked, running, outlet)
+        });
+        Speaking {
+            face: self.face,
+            id,
+            asker: None,
+        }
+        .respond(exchange)
+        .await
     }
 
     /// Whether the header names a revision without sessions. One that nobody here has heard of says nothing; who has a
     /// session is told so when that is looked for.
     fn says_modern(&self) -> bool {
-        let said = self.headers.get(headers::VERSION).and_then(|value| value.to_str().ok());
+        let said = self
+            .headers
+            .get(headers::VERSION)
+            .and_then(|value| value.to_str().ok());
         said.and_then(Version::read).is_some_and(Version::is_modern)
     }
 
@@ -150,8 +184,16 @@ impl Came {
                 "the header `Mcp-Session-Id` is missing; a session begins with `initialize`",
             )));
         };
-        let found = wire_id.to_str().ok().and_then(|id| self.face.sessions.find(id, &self.principal));
-        found.ok_or_else(|| (StatusCode::NOT_FOUND, Fault::invalid_request("there is no such session")))
+        let found = wire_id
+            .to_str()
+            .ok()
+            .and_then(|id| self.face.sessions.find(id, &self.principal));
+        found.ok_or_else(|| {
+            (
+                StatusCode::NOT_FOUND,
+                Fault::invalid_request("there is no such session"),
+            )
+        })
     }
 
     async fn initialize(self, id: &Id, asked: &Asked) -> Response {
@@ -160,17 +202,22 @@ impl Came {
             return refused(&self.face, Some(id), fault, StatusCode::OK);
         };
         let version = Version::negotiated(wished);
-        let can = asked.announced.as_ref().and_then(super::meta::Capabilities::of).unwrap_or_default();
+        let can = asked
+            .announced
+            .as_ref()
+            .and_then(super::meta::Capabilities::of)
+            .unwrap_or_default();
         let limit = self.face.host.limits().sessions;
         match self.face.sessions.make_room(limit, &self.principal) {
             Ok(None) => {}
             Ok(Some(unused)) => sessions::end(&self.face, &unused).await,
             Err(crowded) => return no_room(&self.face, id, &crowded),
         }
-        let (wire_id, stay) = match sessions::open(&self.face.host, &self.principal, version, can).await {
-            Ok(opened) => opened,
-            Err(error) => return no_session(&self.face, id, &error),
-        };
+        let (wire_id, stay) =
+            match sessions::open(&self.face.host, &self.principal, version, can).await {
+                Ok(opened) => opened,
+                Err(error) => return no_session(&self.face, id, &error),
+            };
         match self.face.sessions.keep(limit, &wire_id, &stay) {
             Ok(None) => {}
             Ok(Some(unused)) => sessions::end(&self.face, &unused).await,
@@ -189,7 +236,8 @@ impl Came {
 
     fn notification(self, method: &str, params: Option<&RawValue>) -> Response {
         // There is nothing to be told by a client that has no session.
-        if self.says_modern() || !self.headers.contains_key(SESSION) && method != "notifications/initialized"
+        if self.says_modern()
+            || !self.headers.contains_key(SESSION) && method != "notifications/initialized"
         {
             return StatusCode::ACCEPTED.into_response();
         }
@@ -211,7 +259,11 @@ impl Came {
         };
         let (opened, digest) = opening::stateless(peer, asked, &id);
         let asker = Some((self.principal, digest));
-        let speaking = Speaking { face: self.face, id, asker };
+        let speaking = Speaking {
+            face: self.face,
+            id,
+            asker,
+        };
         match opened {
             Opened::Exchange(exchange) => speaking.respond(exchange).await,
             Opened::Answered(outcome) => speaking.end(outcome),
@@ -226,9 +278,15 @@ impl Came {
         match headers::one(&self.headers, headers::VERSION)? {
             Some(said) if said == version => {}
             Some(_) => {
-                return Err(Fault::header_mismatch("`MCP-Protocol-Version` is not the body's version"));
+                return Err(Fault::header_mismatch(
+                    "`MCP-Protocol-Version` is not the body's version",
+                ));
             }
-            None => return Err(Fault::header_mismatch("the header `MCP-Protocol-Version` is missing")),
+            None => {
+                return Err(Fault::header_mismatch(
+                    "the header `MCP-Protocol-Version` is missing",
+                ));
+            }
         }
         let Some(version) = Version::read(version).filter(|version| version.is_modern()) else {
             return Err(Fault::unsupported_version(version));
@@ -245,7 +303,15 @@ impl Came {
             headers::check_params(&self.headers, asked, &self.face.host.surface(&session))?;
         }
         let level = asked.meta.log_level;
-        Ok(Peer { face: Arc::clone(&self.face), session, version, can, level, stay: None, came_by: CAME_BY })
+        Ok(Peer {
+            face: Arc::clone(&self.face),
+            session,
+            version,
+            can,
+            level,
+            stay: None,
+            came_by: CAME_BY,
+        })
     }
 }
 
@@ -254,7 +320,11 @@ async fn listen(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let came = Came { face, principal, headers };
+    let came = Came {
+        face,
+        principal,
+        headers,
+    };
     if came.says_modern() {
         return Err(Problem::method_not_allowed());
     }
@@ -267,7 +337,10 @@ async fn listen(
     };
     let place = came.face.streams.take(&came.principal);
     let place = place.map_err(|full| Problem::too_many_streams(full.to_string()))?;
-    let (peer, reading) = (in_session(&came.face, &stay), answering::WhileRead::begin(&stay));
+    let (peer, reading) = (
+        in_session(&came.face, &stay),
+        answering::WhileRead::begin(&stay),
+    );
     let mut exchange = Exchange::begin(WhenLeft::Stops, |outlet| async move {
         let followed = news::follow(peer, stay, reading.token(), outlet).await;
         drop(place);
@@ -275,7 +348,12 @@ async fn listen(
     });
     exchange.go_on_alone();
     let id = Id::none();
-    Ok(Speaking { face: came.face, id, asker: None }.stream(None, exchange))
+    Ok(Speaking {
+        face: came.face,
+        id,
+        asker: None,
+    }
+    .stream(None, exchange))
 }
 
 async fn leave(
@@ -283,14 +361,22 @@ async fn leave(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let came = Came { face, principal, headers };
+    let came = Came {
+        face,
+        principal,
+        headers,
+    };
     if came.says_modern() {
         return Err(Problem::method_not_allowed());
     }
     if let Err((status, fault)) = came.session() {
         return Ok(refused(&came.face, None, fault, status));
     }
-    let wire_id = came.headers.get(SESSION).and_then(|id| id.to_str().ok()).unwrap_or_default();
+    let wire_id = came
+        .headers
+        .get(SESSION)
+        .and_then(|id| id.to_str().ok())
+        .unwrap_or_default();
     if let Some(stay) = came.face.sessions.remove(wire_id) {
         sessions::end(&came.face, &stay).await;
     }
@@ -309,22 +395,39 @@ fn no_session(face: &Face, id: &Id, error: &SessionError) -> Response {
 }
 
 fn no_room(face: &Face, id: &Id, crowded: &Crowded) -> Response {
-    refused(face, Some(id), Fault::internal(crowded.to_string()), StatusCode::TOO_MANY_REQUESTS)
+    refused(
+        face,
+        Some(id),
+        Fault::internal(crowded.to_string()),
+        StatusCode::TOO_MANY_REQUESTS,
+    )
 }
 
 fn not_acceptable(message: &'static str) -> Response {
-    (StatusCode::NOT_ACCEPTABLE, [(header::CONTENT_TYPE, "text/plain")], message).into_response()
+    (
+        StatusCode::NOT_ACCEPTABLE,
+        [(header::CONTENT_TYPE, "text/plain")],
+        message,
+    )
+        .into_response()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let name = media_type.and_then(|media_type| media_type.split(';').next()).unwrap_or_default();
+    let media_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let name = media_type
+        .and_then(|media_type| media_type.split(';').next())
+        .unwrap_or_default();
     name.trim().eq_ignore_ascii_case("application/json")
 }
 
 /// Whether the caller reads all of these. One that does not say reads anything.
 fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
-    let lists = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let lists = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let names: Vec<&str> = lists
         .flat_map(|list| list.split(','))
         .map(|entry| entry.split(';').next().unwrap_or_default().trim())
@@ -332,7 +435,9 @@ fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
     let reads = |wanted: &str| {
         let (kind, _) = wanted.split_once('/').unwrap_or((wanted, ""));
         names.iter().any(|name| {
-            name.eq_ignore_ascii_case(wanted) || *name == "*/*" || name.strip_suffix("/*") == Some(kind)
+            name.eq_ignore_ascii_case(wanted)
+                || *name == "*/*"
+                || name.strip_suffix("/*") == Some(kind)
         })
     };
     names.is_empty() || wanted.iter().all(|wanted| reads(wanted))

@@ -59,14 +59,26 @@ impl Written {
             .all()
             .any(|(_, visibility)| visibility == Visibility::Deferred)
             .then(|| deferral::Names::free_on(surface));
-        let listed = surface.all().filter(|(_, visibility)| *visibility == Visibility::Loaded);
-        let mut listed: Vec<Listing> =
-            listed.map(|(entry, visibility)| Listing { entry: Arc::clone(entry), visibility }).collect();
+        let listed = surface
+            .all()
+            .filter(|(_, visibility)| *visibility == Visibility::Loaded);
+        let mut listed: Vec<Listing> = listed
+            .map(|(entry, visibility)| Listing {
+                entry: Arc::clone(entry),
+                visibility,
+            })
+            .collect();
         // Models' caches live from the same text coming again.
         listed.sort_unstable_by(|one, other| one.entry.name().cmp(other.entry.name()));
-        let mut tools: Vec<String> = deferral.iter().flat_map(deferral::Names::definitions).collect();
+        let mut tools: Vec<String> = deferral
+            .iter()
+            .flat_map(deferral::Names::definitions)
+            .collect();
         tools.extend(listed.iter().map(definition));
-        let pages = tools.chunks(PAGE).map(|page| Bytes::from(page.join(","))).collect();
+        let pages = tools
+            .chunks(PAGE)
+            .map(|page| Bytes::from(page.join(",")))
+            .collect();
         Self { pages, deferral }
     }
 }
@@ -105,22 +117,35 @@ pub(super) fn list(peer: &Peer, cursor: Option<&str>) -> Outcome {
     }
     after.push(']');
     if !is_last {
-        after.push_str(&format!(r#","nextCursor":"{}:{}""#, surface.id().as_str(), page + 1));
+        after.push_str(&format!(
+            r#","nextCursor":"{}:{}""#,
+            surface.id().as_str(),
+            page + 1
+        ));
     }
     if peer.is_modern() {
         after.push(',');
         after.push_str(&super::fields(Some(FRESH_FOR_MS)));
     }
     after.push('}');
-    Ok(Reply::Pieces { before: r#"{"tools":["#.to_owned(), shared, after })
+    Ok(Reply::Pieces {
+        before: r#"{"tools":["#.to_owned(),
+        shared,
+        after,
+    })
 }
 
 /// Deferred tools that this session has found. Where each request stands for itself a list is the same for all of them.
 fn joined(peer: &Peer, surface: &Surface) -> Vec<Listing> {
-    let Some(stay) = &peer.stay else { return Vec::new() };
+    let Some(stay) = &peer.stay else {
+        return Vec::new();
+    };
     let find = |name: &String| {
         let (entry, visibility) = surface.find(name)?;
-        (visibility == Visibility::Deferred).then(|| Listing { entry: Arc::clone(entry), visibility })
+        (visibility == Visibility::Deferred).then(|| Listing {
+            entry: Arc::clone(entry),
+            visibility,
+        })
     };
     stay.list(surface.id()).iter().filter_map(find).collect()
 }

@@ -45,7 +45,8 @@ impl Capabilities {
         let announced = announced.as_object()?;
         let elicitation = announced.get("elicitation").and_then(Value::as_object);
         // An empty object has meant forms since before there was anything else.
-        let forms = elicitation.is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"));
+        let forms = elicitation
+            .is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"));
         let urls = elicitation.is_some_and(|modes| modes.contains_key("url"));
         Some(Self(ConsultKinds {
             elicitation: forms,
@@ -132,8 +133,13 @@ impl<'de> Deserialize<'de> for Meta {
                 while let Some(key) = entries.next_key::<std::borrow::Cow<'de, str>>()? {
                     match key.as_ref() {
                         VERSION => meta.version = text(&entries.next_value::<Value>()?),
-                        CAPABILITIES => meta.capabilities = Capabilities::of(&entries.next_value()?),
-                        LOG_LEVEL => meta.log_level = Level::deserialize(entries.next_value::<Value>()?).ok(),
+                        CAPABILITIES => {
+                            meta.capabilities = Capabilities::of(&entries.next_value()?);
+                        }
+                        LOG_LEVEL => {
+                            meta.log_level =
+                                Level::deserialize(entries.next_value::<Value>()?).ok();
+                        }
                         CLIENT => {
                             entries.next_value::<IgnoredAny>()?;
                         }
@@ -164,6 +170,8 @@ fn token(value: Value) -> Option<Value> {
     match &value {
         Value::String(text) if text.len() <= 512 => Some(value),
         Value::Number(_) => Some(value),
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            None
+        }
     }
 }

@@ -38,9 +38,18 @@ pub(super) struct Ears {
 }
 
 impl Ears {
-    pub(super) fn of(host: &Host, session: &Session, own_list: Option<watch::Receiver<u64>>) -> Self {
+    pub(super) fn of(
+        host: &Host,
+        session: &Session,
+        own_list: Option<watch::Receiver<u64>>,
+    ) -> Self {
         let (changes, news) = (host.changes(), host.news());
-        Self { changes, news, own_list, seen: host.surface(session).id().clone() }
+        Self {
+            changes,
+            news,
+            own_list,
+            seen: host.surface(session).id().clone(),
+        }
     }
 
     /// Goes back to what the session last listed. It may have been told since by a stream that was broken already.
@@ -93,7 +102,12 @@ impl Wanted {
 }
 
 /// Tells a session what belongs to none of its requests, until it ends or another stream takes over.
-pub(super) async fn follow(peer: Peer, stay: Arc<Stay>, until: CancellationToken, outlet: Outlet) -> Outcome {
+pub(super) async fn follow(
+    peer: Peer,
+    stay: Arc<Stay>,
+    until: CancellationToken,
+    outlet: Outlet,
+) -> Outcome {
     let followed = Arc::clone(&stay);
     let wanted = Wanted {
         tools: true,
@@ -115,14 +129,21 @@ pub(super) async fn follow(peer: Peer, stay: Arc<Stay>, until: CancellationToken
 /// Answers `subscriptions/listen`: what is told is said first, and the answer comes with the end.
 pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> Outcome {
     let filter = asked.filter.as_ref().and_then(Value::as_object);
-    let filter = filter.ok_or_else(|| Fault::invalid_params("`notifications` says what to be told of"))?;
-    let _place = peer.face.streams.take(peer.principal()).map_err(Fault::too_many_streams)?;
+    let filter =
+        filter.ok_or_else(|| Fault::invalid_params("`notifications` says what to be told of"))?;
+    let _place = peer
+        .face
+        .streams
+        .take(peer.principal())
+        .map_err(Fault::too_many_streams)?;
     let abilities = companions::abilities(&peer);
     let wants = |key: &str| filter.get(key) == Some(&Value::Bool(true));
     let addresses: Vec<String> = match filter.get("resourceSubscriptions") {
-        Some(Value::Array(list)) if abilities.subscriptions => {
-            list.iter().take(MOST_ADDRESSES).filter_map(|uri| uri.as_str().map(str::to_owned)).collect()
-        }
+        Some(Value::Array(list)) if abilities.subscriptions => list
+            .iter()
+            .take(MOST_ADDRESSES)
+            .filter_map(|uri| uri.as_str().map(str::to_owned))
+            .collect(),
         _ => Vec::new(),
     };
     let subscription: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
@@ -153,9 +174,14 @@ pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> 
         accepted.insert("resourceSubscriptions".to_owned(), json!(addresses));
     }
     let acknowledged = Map::from_iter([("notifications".to_owned(), Value::Object(accepted))]);
-    if outlet.tell(wanted.note("notifications/subscriptions/acknowledged", acknowledged)).await {
+    if outlet
+        .tell(wanted.note("notifications/subscriptions/acknowledged", acknowledged))
+        .await
+    {
         let closing = peer.face.closing.clone();
-        closing.run_until_cancelled(tell(&peer, &wanted, &mut ears, &outlet)).await;
+        closing
+            .run_until_cancelled(tell(&peer, &wanted, &mut ears, &outlet))
+            .await;
     }
     let told = json!({ "_meta": { SUBSCRIPTION: subscription } });
     Ok(Reply::Text(wire::json(&super::complete(told, &peer))))
@@ -163,7 +189,12 @@ pub(super) async fn listen(peer: Peer, asked: Asked, id: Id, outlet: Outlet) -> 
 
 /// Tells until nobody reads.
 async fn tell(peer: &Peer, wanted: &Wanted, ears: &mut Ears, outlet: &Outlet) {
-    let Ears { changes, news, own_list, seen } = ears;
+    let Ears {
+        changes,
+        news,
+        own_list,
+        seen,
+    } = ears;
     loop {
         let messages = tokio::select! {
             changed = changes.changed() => {

@@ -53,7 +53,9 @@ impl Addressed {
 }
 
 fn is_ours(address: &str) -> bool {
-    address.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
+    address
+        .get(..OURS.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(OURS))
 }
 
 impl Offers {
@@ -72,7 +74,9 @@ impl Offers {
         for (source, companions) in &self.0 {
             let (entries, key) = kind.of(companions);
             for entry in entries {
-                let Some(address) = entry[key].as_str() else { continue };
+                let Some(address) = entry[key].as_str() else {
+                    continue;
+                };
                 if is_ours(address) {
                     clashes.tell(source, address, "this host");
                 } else if let Some(owner) = owners.get(address) {
@@ -91,10 +95,18 @@ impl Offers {
         if is_ours(uri) {
             return None;
         }
-        let readers = || self.0.iter().map(|(_, companions)| &**companions).filter(|one| one.read.is_some());
+        let readers = || {
+            self.0
+                .iter()
+                .map(|(_, companions)| &**companions)
+                .filter(|one| one.read.is_some())
+        };
         let lists = |one: &&Companions| one.resources.iter().any(|resource| resource["uri"] == uri);
         let fits = |one: &&Companions| {
-            let mut templates = one.templates.iter().filter_map(|template| template["uriTemplate"].as_str());
+            let mut templates = one
+                .templates
+                .iter()
+                .filter_map(|template| template["uriTemplate"].as_str());
             templates.any(|template| fits(template, uri))
         };
         let only = || {
@@ -102,16 +114,28 @@ impl Offers {
             let first = all.next();
             first.filter(|_| all.next().is_none())
         };
-        readers().find(lists).or_else(|| readers().find(fits)).or_else(only)
+        readers()
+            .find(lists)
+            .or_else(|| readers().find(fits))
+            .or_else(only)
     }
 
     /// Whose an address or a template is, by the very text that is listed.
     pub(super) fn lister(&self, address: &str) -> Option<&Companions> {
         let lists = |one: &&Companions| {
-            one.templates.iter().any(|template| template["uriTemplate"] == address)
-                || one.resources.iter().any(|resource| resource["uri"] == address)
+            one.templates
+                .iter()
+                .any(|template| template["uriTemplate"] == address)
+                || one
+                    .resources
+                    .iter()
+                    .any(|resource| resource["uri"] == address)
         };
-        self.0.iter().map(|(_, companions)| &**companions).filter(|_| !is_ours(address)).find(lists)
+        self.0
+            .iter()
+            .map(|(_, companions)| &**companions)
+            .filter(|_| !is_ours(address))
+            .find(lists)
     }
 
     /// Every prompt. Where two sources have one of the same name, both are shown with their source's.
@@ -134,15 +158,27 @@ impl Offers {
         let shown = every().filter_map(|(source, of, entry)| {
             let own = entry["name"].as_str()?;
             // A name that reads like another source's prompt must not be taken for it.
-            let is_plain = sources.get(own).is_some_and(|all| all.len() == 1) && !qualified.contains(own);
-            let shown = if is_plain { Cow::Borrowed(own) } else { Cow::Owned(in_full(source, own)) };
-            seen.insert(shown.to_string()).then_some(Prompt { shown, own, of, entry })
+            let is_plain =
+                sources.get(own).is_some_and(|all| all.len() == 1) && !qualified.contains(own);
+            let shown = if is_plain {
+                Cow::Borrowed(own)
+            } else {
+                Cow::Owned(in_full(source, own))
+            };
+            seen.insert(shown.to_string()).then_some(Prompt {
+                shown,
+                own,
+                of,
+                entry,
+            })
         });
         shown.collect()
     }
 
     pub(super) fn prompt(&self, shown: &str) -> Option<Prompt<'_>> {
-        self.prompts().into_iter().find(|prompt| prompt.shown == shown)
+        self.prompts()
+            .into_iter()
+            .find(|prompt| prompt.shown == shown)
     }
 }
 
@@ -154,13 +190,19 @@ fn in_full(source: &str, name: &str) -> String {
 /// Whether an address could have been made from a template: the fixed texts are there, in their order. A template that
 /// does not fix at least the scheme would take every other server's addresses, so nothing fits it.
 fn fits(template: &str, uri: &str) -> bool {
-    let Some((head, mut rest)) = template.split_once('{') else { return template == uri };
+    let Some((head, mut rest)) = template.split_once('{') else {
+        return template == uri;
+    };
     if head.find(':').is_none_or(|at| at == 0) {
         return false;
     }
-    let Some(mut left) = uri.strip_prefix(head) else { return false };
+    let Some(mut left) = uri.strip_prefix(head) else {
+        return false;
+    };
     while let Some((_, after)) = rest.split_once('}') {
-        let (fixed, next) = after.split_once('{').map_or((after, None), |(fixed, next)| (fixed, Some(next)));
+        let (fixed, next) = after
+            .split_once('{')
+            .map_or((after, None), |(fixed, next)| (fixed, Some(next)));
         match (left.find(fixed), next) {
             (Some(at), Some(next)) => {
                 left = &left[at + fixed.len()..];
@@ -179,13 +221,22 @@ pub(super) struct Clashes(Mutex<HashSet<(String, String)>>);
 
 impl Clashes {
     fn tell(&self, source: &str, address: &str, owner: &str) {
-        let shown: String = address.chars().take(200).flat_map(char::escape_debug).collect();
+        let shown: String = address
+            .chars()
+            .take(200)
+            .flat_map(char::escape_debug)
+            .collect();
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() >= MOST_TOLD || !told.insert((source.to_owned(), shown.clone())) {
             return;
         }
         drop(told);
-        tracing::warn!(source, address = shown, owner, "an address is left out: it is another's already");
+        tracing::warn!(
+            source,
+            address = shown,
+            owner,
+            "an address is left out: it is another's already"
+        );
     }
 }
 
@@ -197,7 +248,11 @@ mod tests {
     fn addresses_fit_the_templates_they_were_made_from() {
         for (template, uri, expected) in [
             ("test://template/{id}/data", "test://template/7/data", true),
-            ("test://template/{id}/data", "test://template/7/other", false),
+            (
+                "test://template/{id}/data",
+                "test://template/7/other",
+                false,
+            ),
             ("test://template/{id}", "test://template/7", true),
             ("test://{a}/x/{b}", "test://1/x/2", true),
             ("test://{a}/x/{b}", "test://1/y/2", false),

@@ -27,21 +27,38 @@ pub(super) enum Opened {
 pub(super) fn stateless(peer: Peer, mut asked: Asked, id: &Id) -> (Opened, [u8; 32]) {
     let asks = asked.may_ask() && peer.can != Default::default();
     let state = asked.state.take().filter(|_| asked.may_ask());
-    let digest = if asks || state.is_some() { rounds::digest(&asked) } else { [0; 32] };
+    let digest = if asks || state.is_some() {
+        rounds::digest(&asked)
+    } else {
+        [0; 32]
+    };
     let opened = match state {
-        Some(state) => match peer.face.rounds.take_up(&state, &asked.answers, peer.principal(), &digest) {
-            Ok(Returned::GoesOn(exchange)) => {
-                exchange.heed(Wishes { progress_token: asked.meta.progress_token.take(), level: peer.level });
-                Opened::Exchange(exchange)
+        Some(state) => {
+            match peer
+                .face
+                .rounds
+                .take_up(&state, &asked.answers, peer.principal(), &digest)
+            {
+                Ok(Returned::GoesOn(exchange)) => {
+                    exchange.heed(Wishes {
+                        progress_token: asked.meta.progress_token.take(),
+                        level: peer.level,
+                    });
+                    Opened::Exchange(exchange)
+                }
+                Ok(Returned::AskedAgain(reply)) => Opened::Answered(Ok(reply)),
+                Err(fault) => Opened::Answered(Err(fault)),
             }
-            Ok(Returned::AskedAgain(reply)) => Opened::Answered(Ok(reply)),
-            Err(fault) => Opened::Answered(Err(fault)),
-        },
+        }
         None if asked.method == Method::Listen => {
             let id = id.clone();
-            Opened::Exchange(Exchange::begin(WhenLeft::Stops, |outlet| news::listen(peer, asked, id, outlet)))
+            Opened::Exchange(Exchange::begin(WhenLeft::Stops, |outlet| {
+                news::listen(peer, asked, id, outlet)
+            }))
         }
-        None => Opened::Exchange(Exchange::begin(WhenLeft::Stops, |outlet| answer(peer, asked, outlet))),
+        None => Opened::Exchange(Exchange::begin(WhenLeft::Stops, |outlet| {
+            answer(peer, asked, outlet)
+        })),
     };
     (opened, digest)
 }
@@ -60,8 +77,16 @@ pub(super) fn in_session(face: &Arc<Face>, stay: &Arc<Stay>) -> Peer {
 }
 
 /// Answers a request of a session, unless it is cancelled; then there is no answer.
-pub(super) async fn cancellable(peer: Peer, asked: Asked, running: Running, outlet: Outlet) -> Outcome {
-    let answered = running.cancel.run_until_cancelled(answer(peer, asked, outlet)).await;
+pub(super) async fn cancellable(
+    peer: Peer,
+    asked: Asked,
+    running: Running,
+    outlet: Outlet,
+) -> Outcome {
+    let answered = running
+        .cancel
+        .run_until_cancelled(answer(peer, asked, outlet))
+        .await;
     answered.unwrap_or(Ok(Reply::Nothing))
 }
 

@@ -54,7 +54,11 @@ impl McpRelay {
             }
             _ => {}
         }
-        let line = if method == Method::CallTool { None } else { Some(line) };
+        let line = if method == Method::CallTool {
+            None
+        } else {
+            Some(line)
+        };
         self.open.add(id.as_json(), line);
     }
 
@@ -62,7 +66,11 @@ impl McpRelay {
         let id = id.as_json();
         if id.trim_matches('"').starts_with(REPLAYED) {
             let is_handshake = id.trim_matches('"').strip_prefix(REPLAYED) == Some("0");
-            return if is_handshake && outcome.is_err() { HostLine::Refused } else { HostLine::Withhold };
+            return if is_handshake && outcome.is_err() {
+                HostLine::Refused
+            } else {
+                HostLine::Withhold
+            };
         }
         self.open.remove(id);
         if outcome.is_ok()
@@ -75,7 +83,9 @@ impl McpRelay {
 
     /// What the next host is told of the session, each under an id of the relay's own.
     fn replayed(&self) -> Vec<Bytes> {
-        let Some(handshake) = &self.accepted else { return Vec::new() };
+        let Some(handshake) = &self.accepted else {
+            return Vec::new();
+        };
         let told = self.level.iter().chain(self.subscriptions.values());
         let mut lines: Vec<Bytes> = [handshake]
             .into_iter()
@@ -84,7 +94,10 @@ impl McpRelay {
             .filter_map(|(number, line)| under_id(line, &format!("{REPLAYED}{number}")))
             .collect();
         if self.is_initialized && !lines.is_empty() {
-            lines.insert(1, line(&wire::notification("notifications/initialized", &json!({}))));
+            lines.insert(
+                1,
+                line(&wire::notification("notifications/initialized", &json!({}))),
+            );
         }
         lines
     }
@@ -92,7 +105,9 @@ impl McpRelay {
 
 impl RelayedProtocol for McpRelay {
     fn note_agent_line(&mut self, line: &Bytes) {
-        let Ok(text) = std::str::from_utf8(line) else { return };
+        let Ok(text) = std::str::from_utf8(line) else {
+            return;
+        };
         match wire::read(text) {
             Ok(Message::Request { id, method, params }) => {
                 self.note_request(&id, Method::read(&method), params, line);
@@ -107,7 +122,9 @@ impl RelayedProtocol for McpRelay {
                 }
                 _ => {}
             },
-            Ok(Message::Response { id, .. }) => self.questions.retain(|asked| asked != id.as_json()),
+            Ok(Message::Response { id, .. }) => {
+                self.questions.retain(|asked| asked != id.as_json());
+            }
             Err(_) => {}
         }
     }
@@ -119,7 +136,9 @@ impl RelayedProtocol for McpRelay {
     }
 
     fn note_host_line(&mut self, line: &[u8]) -> HostLine {
-        let Ok(text) = std::str::from_utf8(line) else { return HostLine::Forward };
+        let Ok(text) = std::str::from_utf8(line) else {
+            return HostLine::Forward;
+        };
         match wire::read(text) {
             Ok(Message::Response { id, outcome }) => self.note_answer(&id, outcome),
             Ok(Message::Request { id, .. }) => {
@@ -145,7 +164,10 @@ impl RelayedProtocol for McpRelay {
         for question in self.questions.drain(..) {
             if let Ok(id) = serde_json::from_str::<Value>(&question) {
                 let params = json!({ "requestId": id, "reason": "the host that asked has ended" });
-                change.to_agent.push(line(&wire::notification("notifications/cancelled", &params)));
+                change.to_agent.push(line(&wire::notification(
+                    "notifications/cancelled",
+                    &params,
+                )));
             }
         }
         let is_modern = self.accepted.is_none();
@@ -176,7 +198,9 @@ impl RelayedProtocol for McpRelay {
     fn refuse_open(&mut self, reason: &str) -> Vec<Bytes> {
         let fault = Fault::internal(reason);
         let open = self.open.take_all();
-        open.iter().map(|id| line(&wire::refusal_text(Some(id), &fault))).collect()
+        open.iter()
+            .map(|id| line(&wire::refusal_text(Some(id), &fault)))
+            .collect()
     }
 
     fn refuse_long_line(&self, _head: &[u8], limit: usize) -> Bytes {
@@ -199,7 +223,9 @@ fn uri(params: Option<&RawValue>) -> Option<String> {
     struct Addressed {
         uri: String,
     }
-    wire::params::<Addressed>(params).ok().map(|addressed| addressed.uri)
+    wire::params::<Addressed>(params)
+        .ok()
+        .map(|addressed| addressed.uri)
 }
 
 fn cancelled_id(params: Option<&RawValue>) -> Option<String> {
@@ -209,7 +235,9 @@ fn cancelled_id(params: Option<&RawValue>) -> Option<String> {
         #[serde(borrow)]
         request_id: &'a RawValue,
     }
-    wire::params::<GivenUp<'_>>(params).ok().map(|given_up| given_up.request_id.get().to_owned())
+    wire::params::<GivenUp<'_>>(params)
+        .ok()
+        .map(|given_up| given_up.request_id.get().to_owned())
 }
 
 /// The same request under another id.
@@ -239,7 +267,10 @@ mod tests {
     }
 
     fn read(lines: &[Bytes]) -> Vec<Value> {
-        lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+        lines
+            .iter()
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect()
     }
 
     fn request(id: u32, method: &str, params: &Value) -> Value {
@@ -249,40 +280,95 @@ mod tests {
     /// A client that has shaken hands.
     fn initialized() -> McpRelay {
         let mut relay = McpRelay::default();
-        said(&mut relay, &request(1, "initialize", &json!({ "protocolVersion": "2025-06-18" })));
-        heard(&mut relay, &json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
-        said(&mut relay, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        said(
+            &mut relay,
+            &request(1, "initialize", &json!({ "protocolVersion": "2025-06-18" })),
+        );
+        heard(
+            &mut relay,
+            &json!({ "jsonrpc": "2.0", "id": 1, "result": {} }),
+        );
+        said(
+            &mut relay,
+            &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        );
         relay
     }
 
     #[test]
     fn the_next_host_is_told_the_handshake_and_what_waits() {
         let mut relay = initialized();
-        said(&mut relay, &request(2, "resources/subscribe", &json!({ "uri": "a:b" })));
-        heard(&mut relay, &json!({ "jsonrpc": "2.0", "id": 2, "result": {} }));
-        said(&mut relay, &request(3, "tools/call", &json!({ "name": "shell" })));
+        said(
+            &mut relay,
+            &request(2, "resources/subscribe", &json!({ "uri": "a:b" })),
+        );
+        heard(
+            &mut relay,
+            &json!({ "jsonrpc": "2.0", "id": 2, "result": {} }),
+        );
+        said(
+            &mut relay,
+            &request(3, "tools/call", &json!({ "name": "shell" })),
+        );
         said(&mut relay, &request(4, "tools/list", &json!({})));
-        said(&mut relay, &request(5, "tools/call", &json!({ "name": "shell" })));
+        said(
+            &mut relay,
+            &request(5, "tools/call", &json!({ "name": "shell" })),
+        );
         said(
             &mut relay,
             &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 5 } }),
         );
         heard(&mut relay, &request(9, "elicitation/create", &json!({})));
         let change = relay.change_host();
-        let to_host: Vec<Value> = read(&change.to_host).iter().map(|line| line["method"].clone()).collect();
-        assert_eq!(to_host, ["initialize", "notifications/initialized", "resources/subscribe", "tools/list"]);
+        let to_host: Vec<Value> = read(&change.to_host)
+            .iter()
+            .map(|line| line["method"].clone())
+            .collect();
+        assert_eq!(
+            to_host,
+            [
+                "initialize",
+                "notifications/initialized",
+                "resources/subscribe",
+                "tools/list"
+            ]
+        );
         let to_agent = read(&change.to_agent);
-        assert_eq!(to_agent[0]["params"]["requestId"], 9, "the question of the last host is withdrawn");
-        assert_eq!((&to_agent[1]["id"], &to_agent[1]["result"]["isError"]), (&json!(3), &json!(true)));
-        assert_eq!(to_agent.len(), 3, "a call that its client gave up is not answered: {to_agent:?}");
-        for line in read(&change.to_host).iter().filter(|line| line["method"] != "tools/list") {
+        assert_eq!(
+            to_agent[0]["params"]["requestId"], 9,
+            "the question of the last host is withdrawn"
+        );
+        assert_eq!(
+            (&to_agent[1]["id"], &to_agent[1]["result"]["isError"]),
+            (&json!(3), &json!(true))
+        );
+        assert_eq!(
+            to_agent.len(),
+            3,
+            "a call that its client gave up is not answered: {to_agent:?}"
+        );
+        for line in read(&change.to_host)
+            .iter()
+            .filter(|line| line["method"] != "tools/list")
+        {
             if let Some(id) = line.get("id") {
                 let answer = json!({ "jsonrpc": "2.0", "id": id, "result": {} });
                 assert_eq!(heard(&mut relay, &answer), HostLine::Withhold);
             }
         }
-        assert_eq!(heard(&mut relay, &json!({ "jsonrpc": "2.0", "id": 4, "result": {} })), HostLine::Forward);
-        assert_eq!(read(&relay.change_host().to_host).len(), 3, "nothing waits any more");
+        assert_eq!(
+            heard(
+                &mut relay,
+                &json!({ "jsonrpc": "2.0", "id": 4, "result": {} })
+            ),
+            HostLine::Forward
+        );
+        assert_eq!(
+            read(&relay.change_host().to_host).len(),
+            3,
+            "nothing waits any more"
+        );
     }
 
     #[test]
@@ -291,7 +377,13 @@ mod tests {
         let handshake = request(1, "initialize", &json!({}));
         said(&mut relay, &handshake);
         assert_eq!(read(&relay.change_host().to_host), [handshake]);
-        assert_eq!(heard(&mut relay, &json!({ "jsonrpc": "2.0", "id": 1, "result": {} })), HostLine::Forward);
+        assert_eq!(
+            heard(
+                &mut relay,
+                &json!({ "jsonrpc": "2.0", "id": 1, "result": {} })
+            ),
+            HostLine::Forward
+        );
     }
 
     #[test]
@@ -299,16 +391,24 @@ mod tests {
         let mut relay = initialized();
         let change = relay.change_host();
         let id = read(&change.to_host)[0]["id"].clone();
-        let refused = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "full" } });
+        let refused =
+            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32603, "message": "full" } });
         assert_eq!(heard(&mut relay, &refused), HostLine::Refused);
     }
 
     #[test]
     fn a_call_that_could_not_be_sent_is_not_lost() {
         let mut relay = initialized();
-        let call = Bytes::from(format!("{}\n", request(3, "tools/call", &json!({ "name": "echo" }))));
+        let call = Bytes::from(format!(
+            "{}\n",
+            request(3, "tools/call", &json!({ "name": "echo" }))
+        ));
         relay.note_agent_line(&call);
         relay.forget_agent_line(&call);
-        assert_eq!(read(&relay.change_host().to_agent).len(), 1, "only the changed list is told");
+        assert_eq!(
+            read(&relay.change_host().to_agent).len(),
+            1,
+            "only the changed list is told"
+        );
     }
 }

@@ -26,8 +26,11 @@ pub(super) struct ServerInfo {
     version: &'static str,
 }
 
-pub(super) const THIS_SERVER: ServerInfo =
-    ServerInfo { name: "toolpost", title: "Toolpost", version: env!("CARGO_PKG_VERSION") };
+pub(super) const THIS_SERVER: ServerInfo = ServerInfo {
+    name: "toolpost",
+    title: "Toolpost",
+    version: env!("CARGO_PKG_VERSION"),
+};
 
 /// The result of a call, with the structured content that it no longer holds itself.
 pub(super) fn of_call(result: &ToolResult, kept: Option<&Value>, version: Version) -> Reply {
@@ -65,7 +68,11 @@ struct CallResult<'a> {
 
 impl Serialize for CallResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { result, structured, version } = *self;
+        let Self {
+            result,
+            structured,
+            version,
+        } = *self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("content", &Blocks { result, version })?;
         // Before the stateless era it must be an object.
@@ -103,7 +110,11 @@ impl Serialize for Meta<'_> {
             if error.code != error.class.as_str() {
                 map.serialize_entry("toolpost/code", &error.code)?;
             }
-            if let Some(id) = error.details.as_ref().and_then(|details| details.get("ask_id")) {
+            if let Some(id) = error
+                .details
+                .as_ref()
+                .and_then(|details| details.get("ask_id"))
+            {
                 map.serialize_entry("toolpost/questionId", id)?;
             }
         }
@@ -128,7 +139,12 @@ impl Serialize for Blocks<'_> {
             list.serialize_element(&Text::of(&text))?;
         }
         for (place, content) in result.content.iter().enumerate() {
-            list.serialize_element(&Block { content, result, place, version })?;
+            list.serialize_element(&Block {
+                content,
+                result,
+                place,
+                version,
+            })?;
         }
         // For clients that read no structured content, and for those before there was any.
         if let (Some(value), true) = (&result.structured_content, result.content.is_empty()) {
@@ -149,11 +165,22 @@ impl Serialize for Blocks<'_> {
 /// What went wrong, with what to do about it. `None` where the tool's own words say it already.
 fn error_text(result: &ToolResult) -> Option<String> {
     let error = result.error.as_ref()?;
-    let said = |content: &Content| content.reading().is_some_and(|text| text.contains(&error.message));
-    if error.class == ErrorClass::ExecutionFailed && error.hint.is_none() && result.content.iter().any(said) {
+    let said = |content: &Content| {
+        content
+            .reading()
+            .is_some_and(|text| text.contains(&error.message))
+    };
+    if error.class == ErrorClass::ExecutionFailed
+        && error.hint.is_none()
+        && result.content.iter().any(said)
+    {
         return None;
     }
-    let hint = error.hint.as_deref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    let hint = error
+        .hint
+        .as_deref()
+        .map(|hint| format!("\nhint: {hint}"))
+        .unwrap_or_default();
     let how = match error.class {
         ErrorClass::ApprovalPending => {
             "\nan operator answers it with `toolpost approvals`, over HTTP or on the host's terminal; \
@@ -185,7 +212,10 @@ struct Text<'a> {
 
 impl<'a> Text<'a> {
     fn of(text: &'a str) -> Self {
-        Self { r#type: "text", text }
+        Self {
+            r#type: "text",
+            text,
+        }
     }
 }
 
@@ -200,17 +230,36 @@ impl Serialize for Block<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.content {
             Content::Text { text } => Text::of(text).serialize(serializer),
-            Content::Image { data, media_type } => bytes("image", data, media_type).serialize(serializer),
-            Content::Audio { data, media_type } => bytes("audio", data, media_type).serialize(serializer),
-            Content::Binary { data, media_type, .. } => {
-                let uri =
-                    format!("toolpost://invocations/{}/content/{}", self.result.invocation_id, self.place);
+            Content::Image { data, media_type } => {
+                bytes("image", data, media_type).serialize(serializer)
+            }
+            Content::Audio { data, media_type } => {
+                bytes("audio", data, media_type).serialize(serializer)
+            }
+            Content::Binary {
+                data, media_type, ..
+            } => {
+                let uri = format!(
+                    "toolpost://invocations/{}/content/{}",
+                    self.result.invocation_id, self.place
+                );
                 embedded(&uri, Some(media_type), None, Some(data)).serialize(serializer)
             }
-            Content::Resource { uri, media_type, text, data } => {
-                embedded(uri, media_type.as_deref(), text.as_deref(), data.as_deref()).serialize(serializer)
-            }
-            Content::Link { uri, name, title, description, media_type, size } => {
+            Content::Resource {
+                uri,
+                media_type,
+                text,
+                data,
+            } => embedded(uri, media_type.as_deref(), text.as_deref(), data.as_deref())
+                .serialize(serializer),
+            Content::Link {
+                uri,
+                name,
+                title,
+                description,
+                media_type,
+                size,
+            } => {
                 if self.version < Version::V2025June {
                     let reading = self.content.reading().unwrap_or(Cow::Borrowed(uri));
                     return Text::of(&reading).serialize(serializer);
@@ -239,7 +288,11 @@ struct Encoded<'a> {
 }
 
 fn bytes<'a>(kind: &'static str, data: &'a str, mime_type: &'a str) -> Encoded<'a> {
-    Encoded { r#type: kind, data, mime_type }
+    Encoded {
+        r#type: kind,
+        data,
+        mime_type,
+    }
 }
 
 #[derive(Serialize)]
@@ -268,8 +321,20 @@ fn embedded<'a>(
     blob: Option<&'a str>,
 ) -> Embedded<'a> {
     // It must have one of them.
-    let text = if blob.is_some() { None } else { Some(text.unwrap_or_default()) };
-    Embedded { r#type: "resource", resource: Found { uri, mime_type, text, blob } }
+    let text = if blob.is_some() {
+        None
+    } else {
+        Some(text.unwrap_or_default())
+    };
+    Embedded {
+        r#type: "resource",
+        resource: Found {
+            uri,
+            mime_type,
+            text,
+            blob,
+        },
+    }
 }
 
 #[derive(Serialize)]

@@ -53,7 +53,11 @@ pub(super) enum Returned {
 
 impl Default for Rounds {
     fn default() -> Self {
-        Self { key: Key::random(), since: Instant::now(), waiting: Mutex::default() }
+        Self {
+            key: Key::random(),
+            since: Instant::now(),
+            waiting: Mutex::default(),
+        }
     }
 }
 
@@ -75,22 +79,38 @@ impl Rounds {
         exchange.heed(Wishes::default());
         let Round { questions, answers } = round;
         let (principal, until) = (principal.clone(), Instant::now() + PATIENCE);
-        let waiting = Waiting { exchange, principal, round: 1, until, questions, answers };
+        let waiting = Waiting {
+            exchange,
+            principal,
+            round: 1,
+            until,
+            questions,
+            answers,
+        };
         self.put(Uuid::new_v4(), waiting, digest)
     }
 
     fn put(&self, id: Uuid, waiting: Waiting, digest: &[u8; 32]) -> Result<Reply, Fault> {
-        let ticket = Ticket { exchange: id, round: waiting.round, expires: self.age_at(waiting.until) };
+        let ticket = Ticket {
+            exchange: id,
+            round: waiting.round,
+            expires: self.age_at(waiting.until),
+        };
         let state = self.key.seal(ticket, &bound(&waiting.principal, digest));
         let told = input_required(&waiting.questions, &state);
         self.sweep();
         let mut table = self.waiting();
-        let of_one = table.values().filter(|kept| kept.principal == waiting.principal).count();
+        let of_one = table
+            .values()
+            .filter(|kept| kept.principal == waiting.principal)
+            .count();
         if table.len() >= MOST || of_one >= MOST_OF_ONE {
             drop(table);
             // Its call stops with it, which is nothing to be waited for under the lock.
             drop(waiting);
-            return Err(Fault::internal("too many requests wait for answers already"));
+            return Err(Fault::internal(
+                "too many requests wait for answers already",
+            ));
         }
         table.insert(id, waiting);
         Ok(told)
@@ -114,7 +134,10 @@ impl Rounds {
                 "`requestState` is not one that this host gave for this request, or is too old",
             )
         };
-        let ticket = self.key.open(state, &bound(principal, digest)).ok_or_else(refused)?;
+        let ticket = self
+            .key
+            .open(state, &bound(principal, digest))
+            .ok_or_else(refused)?;
         if ticket.expires <= self.age_at(Instant::now()) {
             return Err(refused());
         }
@@ -127,14 +150,22 @@ impl Rounds {
             }
             table.remove(&ticket.exchange).ok_or_else(refused)?
         };
-        let complete = waiting.questions.iter().all(|question| is_answered(question, answers));
+        let complete = waiting
+            .questions
+            .iter()
+            .all(|question| is_answered(question, answers));
         if !complete {
             waiting.round += 1;
-            return self.put(ticket.exchange, waiting, digest).map(Returned::AskedAgain);
+            return self
+                .put(ticket.exchange, waiting, digest)
+                .map(Returned::AskedAgain);
         }
         let answer = |question: &Question| {
             let value = answers.get(&question.key).cloned().unwrap_or_default();
-            Answer { key: question.key.clone(), value }
+            Answer {
+                key: question.key.clone(),
+                value,
+            }
         };
         // Where the call has given up meanwhile, its end is what comes next.
         let answered = waiting.questions.iter().map(answer).collect();
@@ -148,8 +179,11 @@ impl Rounds {
         let now = Instant::now();
         let gone: Vec<Waiting> = {
             let mut table = self.waiting();
-            let gone: Vec<Uuid> =
-                table.iter().filter(|(_, kept)| kept.until <= now).map(|(id, _)| *id).collect();
+            let gone: Vec<Uuid> = table
+                .iter()
+                .filter(|(_, kept)| kept.until <= now)
+                .map(|(id, _)| *id)
+                .collect();
             gone.iter().filter_map(|id| table.remove(id)).collect()
         };
         // Dropped outside the lock: that tells their calls to stop.
@@ -158,7 +192,11 @@ impl Rounds {
 }
 
 fn bound<'a>(principal: &'a Principal, digest: &'a [u8; 32]) -> Bound<'a> {
-    Bound { role: principal.role.as_str(), principal: principal.name.as_str(), request: digest }
+    Bound {
+        role: principal.role.as_str(),
+        principal: principal.name.as_str(),
+        request: digest,
+    }
 }
 
 /// What makes two requests the same: the method, what it names, and the arguments.
@@ -184,8 +222,15 @@ pub(super) fn digest(asked: &Asked) -> [u8; 32] {
         | Method::Other => b"",
     };
     let arguments = asked.arguments.clone().map(ModelInput::Text);
-    let compact = arguments.as_ref().map(ModelInput::compact).unwrap_or_default();
-    let name = asked.name.as_deref().or(asked.uri.as_deref()).unwrap_or_default();
+    let compact = arguments
+        .as_ref()
+        .map(ModelInput::compact)
+        .unwrap_or_default();
+    let name = asked
+        .name
+        .as_deref()
+        .or(asked.uri.as_deref())
+        .unwrap_or_default();
     for part in [method, name.as_bytes(), compact.as_bytes()] {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
@@ -206,7 +251,10 @@ fn input_required(questions: &[Question], state: &str) -> Reply {
     let mut requests = Map::new();
     for question in questions {
         let mut request = json!({ "method": method(question.kind) });
-        let has_params = question.params.as_object().is_some_and(|params| !params.is_empty());
+        let has_params = question
+            .params
+            .as_object()
+            .is_some_and(|params| !params.is_empty());
         if has_params || question.kind != ConsultKind::Roots {
             request["params"] = question.params.clone();
         }
@@ -221,10 +269,15 @@ fn input_required(questions: &[Question], state: &str) -> Reply {
 
 /// Whether there is something for a question that can be an answer to it.
 fn is_answered(question: &Question, answers: &Map<String, Value>) -> bool {
-    let Some(answer) = answers.get(&question.key).and_then(Value::as_object) else { return false };
+    let Some(answer) = answers.get(&question.key).and_then(Value::as_object) else {
+        return false;
+    };
     match question.kind {
         ConsultKind::Elicitation | ConsultKind::UrlElicitation => {
-            matches!(answer.get("action").and_then(Value::as_str), Some("accept" | "decline" | "cancel"))
+            matches!(
+                answer.get("action").and_then(Value::as_str),
+                Some("accept" | "decline" | "cancel")
+            )
         }
         ConsultKind::Sampling => answer.contains_key("content"),
         ConsultKind::Roots => answer.get("roots").is_some_and(Value::is_array),

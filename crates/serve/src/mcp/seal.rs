@@ -22,7 +22,10 @@ impl Key {
     fn mac(&self, parts: &[&[u8]]) -> [u8; 32] {
         let pad = |with: u8| {
             let mut block = [with; BLOCK];
-            block.iter_mut().zip(self.0).for_each(|(byte, key)| *byte ^= key);
+            block
+                .iter_mut()
+                .zip(self.0)
+                .for_each(|(byte, key)| *byte ^= key);
             block
         };
         let mut inner = Sha256::new();
@@ -73,11 +76,18 @@ impl Ticket {
 
     fn read(bytes: &[u8; 32]) -> Self {
         let number = |at: usize| {
-            bytes[at..at + 8].iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte))
+            bytes[at..at + 8]
+                .iter()
+                .rev()
+                .fold(0u64, |number, byte| number << 8 | u64::from(*byte))
         };
         let mut exchange = [0; 16];
         exchange.copy_from_slice(&bytes[..16]);
-        Self { exchange: Uuid::from_bytes(exchange), round: number(16), expires: number(24) }
+        Self {
+            exchange: Uuid::from_bytes(exchange),
+            round: number(16),
+            expires: number(24),
+        }
     }
 }
 
@@ -94,12 +104,21 @@ impl<'a> Bound<'a> {
     where
         'a: 'b,
     {
-        [ticket, self.role.as_bytes(), self.principal.as_bytes(), self.request]
+        [
+            ticket,
+            self.role.as_bytes(),
+            self.principal.as_bytes(),
+            self.request,
+        ]
     }
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |text, byte| text + &format!("{byte:02x}"))
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |text, byte| {
+            text + &format!("{byte:02x}")
+        })
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {
@@ -131,13 +150,48 @@ mod tests {
     fn a_seal_opens_for_the_same_caller_and_request_alone() {
         let key = Key::random();
         let (request, other) = ([7; 32], [8; 32]);
-        let ticket = Ticket { exchange: Uuid::new_v4(), round: 3, expires: 1 << 40 };
-        let bound = Bound { role: "agent", principal: "a", request: &request };
+        let ticket = Ticket {
+            exchange: Uuid::new_v4(),
+            round: 3,
+            expires: 1 << 40,
+        };
+        let bound = Bound {
+            role: "agent",
+            principal: "a",
+            request: &request,
+        };
         let sealed = key.seal(ticket, &bound);
         assert_eq!(key.open(&sealed, &bound), Some(ticket));
-        assert_eq!(key.open(&sealed, &Bound { principal: "b", ..bound }), None);
-        assert_eq!(key.open(&sealed, &Bound { role: "operator", ..bound }), None);
-        assert_eq!(key.open(&sealed, &Bound { request: &other, ..bound }), None);
+        assert_eq!(
+            key.open(
+                &sealed,
+                &Bound {
+                    principal: "b",
+                    ..bound
+                }
+            ),
+            None
+        );
+        assert_eq!(
+            key.open(
+                &sealed,
+                &Bound {
+                    role: "operator",
+                    ..bound
+                }
+            ),
+            None
+        );
+        assert_eq!(
+            key.open(
+                &sealed,
+                &Bound {
+                    request: &other,
+                    ..bound
+                }
+            ),
+            None
+        );
         assert_eq!(Key::random().open(&sealed, &bound), None);
         for place in 0..sealed.len() {
             let mut forged = sealed.clone().into_bytes();

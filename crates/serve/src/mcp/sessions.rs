@@ -119,25 +119,37 @@ impl Stay {
         }
         let cancel = self.over.child_token();
         state.running.insert(id.clone(), cancel.clone());
-        Some(Running { stay: Arc::clone(self), id: id.clone(), cancel })
+        Some(Running {
+            stay: Arc::clone(self),
+            id: id.clone(),
+            cancel,
+        })
     }
 
     /// Tells a request to stop.
     pub(super) fn cancel(&self, id: &RawValue) {
         let mut state = self.state();
         state.last_used = Instant::now();
-        let found = state.running.iter().find(|(known, _)| known.as_json() == id.get());
+        let found = state
+            .running
+            .iter()
+            .find(|(known, _)| known.as_json() == id.get());
         if let Some((_, cancel)) = found {
             cancel.cancel();
         }
     }
 
     /// A new question's id, and where its answer comes. `None`: too many wait.
-    pub(super) fn expect_answer(&self) -> Option<(String, oneshot::Receiver<Result<Value, String>>)> {
+    pub(super) fn expect_answer(
+        &self,
+    ) -> Option<(String, oneshot::Receiver<Result<Value, String>>)> {
         // Unique beyond this session: a client that goes on with another host may still answer a question of this one.
         let name = self.session.id().as_str();
         let name = name.get(name.len().saturating_sub(8)..).unwrap_or_default();
-        let id = format!("toolpost-{name}-{}", self.questions.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = format!(
+            "toolpost-{name}-{}",
+            self.questions.fetch_add(1, Ordering::Relaxed) + 1
+        );
         let (tell, answer) = oneshot::channel();
         let mut state = self.state();
         if state.questions.len() >= MOST_QUESTIONS {
@@ -153,7 +165,9 @@ impl Stay {
 
     /// The answer to a question. One that nobody asked is left aside.
     pub(super) fn answered(&self, id: &Id, outcome: Result<&RawValue, &RawValue>) {
-        let Ok(id) = serde_json::from_str::<String>(id.as_json()) else { return };
+        let Ok(id) = serde_json::from_str::<String>(id.as_json()) else {
+            return;
+        };
         let waiting = {
             let mut state = self.state();
             state.last_used = Instant::now();
@@ -165,7 +179,10 @@ impl Stay {
             Ok(result) => read(result).map_err(|_| "the answer cannot be read".to_owned()),
             Err(error) => {
                 let said = read(error).unwrap_or_default();
-                Err(said["message"].as_str().unwrap_or("no reason was given").to_owned())
+                Err(said["message"]
+                    .as_str()
+                    .unwrap_or("no reason was given")
+                    .to_owned())
             }
         };
         let _ = waiting.send(answer);
@@ -190,7 +207,9 @@ impl Stay {
     }
 
     fn take_subscriptions(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().subscriptions).into_iter().collect()
+        std::mem::take(&mut self.state().subscriptions)
+            .into_iter()
+            .collect()
     }
 
     pub(super) fn is_subscribed(&self, uri: &str) -> bool {
@@ -255,7 +274,10 @@ impl Stay {
     /// The same; `None` while somebody does.
     fn unused_for(&self) -> Option<Duration> {
         let state = self.state();
-        let is_read = state.reader.as_ref().is_some_and(|reader| !reader.is_cancelled());
+        let is_read = state
+            .reader
+            .as_ref()
+            .is_some_and(|reader| !reader.is_cancelled());
         (!is_read && state.running.is_empty()).then(|| state.last_used.elapsed())
     }
 }
@@ -284,7 +306,9 @@ type Table = HashMap<String, Arc<Stay>>;
 /// Why there is no room for a session.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Crowded {
-    #[error("all {0} sessions that one caller may have here are in use; end one of them with `DELETE` first")]
+    #[error(
+        "all {0} sessions that one caller may have here are in use; end one of them with `DELETE` first"
+    )]
     Own(usize),
     #[error("all {0} sessions are in use (setting `limits.sessions`)")]
     All(usize),
@@ -304,10 +328,19 @@ fn yielding(table: &Table, limit: usize, principal: &Principal) -> Result<Option
     if !has_its_share && table.len() < limit {
         return Ok(None);
     }
-    let unused = table.iter().filter_map(|(id, stay)| Some((id, is_own(stay), stay.unused_for()?)));
-    let may_go = |own: bool, idle: Duration| if has_its_share { own } else { idle >= YIELDS_AFTER };
-    let oldest =
-        unused.filter(|(_, own, idle)| may_go(*own, *idle)).max_by_key(|(_, own, idle)| (*own, *idle));
+    let unused = table
+        .iter()
+        .filter_map(|(id, stay)| Some((id, is_own(stay), stay.unused_for()?)));
+    let may_go = |own: bool, idle: Duration| {
+        if has_its_share {
+            own
+        } else {
+            idle >= YIELDS_AFTER
+        }
+    };
+    let oldest = unused
+        .filter(|(_, own, idle)| may_go(*own, *idle))
+        .max_by_key(|(_, own, idle)| (*own, *idle));
     match oldest {
         Some((id, _, _)) => Ok(Some(id.clone())),
         None if has_its_share => Err(Crowded::Own(share)),
@@ -318,7 +351,11 @@ fn yielding(table: &Table, limit: usize, principal: &Principal) -> Result<Option
 /// The name in records of a session whose id must not be in any.
 pub(super) fn recorded(wire_id: &str) -> SessionId {
     let hash = Sha256::digest(wire_id.as_bytes());
-    SessionId::new(hash.iter().take(16).fold("mcp-".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+    SessionId::new(
+        hash.iter()
+            .take(16)
+            .fold("mcp-".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+    )
 }
 
 /// Opens a session, with an id of 122 random bits that is told to its client alone.
@@ -330,7 +367,9 @@ pub(super) async fn open(
 ) -> Result<(String, Arc<Stay>), SessionError> {
     let wire_id = Uuid::new_v4().simple().to_string();
     let surface = SurfaceRequest::default();
-    let session = host.open_session_as(recorded(&wire_id), principal.clone(), surface, None).await?;
+    let session = host
+        .open_session_as(recorded(&wire_id), principal.clone(), surface, None)
+        .await?;
     Ok((wire_id, Stay::new(host, session, version, can)))
 }
 
@@ -378,14 +417,19 @@ impl Sessions {
     pub(super) fn sweep(&self, idle: Duration) -> Vec<Arc<Stay>> {
         let mut table = self.table();
         let is_over = |stay: &Stay| stay.session.is_ended() || stay.idle_time() >= idle;
-        let gone: Vec<String> =
-            table.iter().filter(|(_, stay)| is_over(stay)).map(|(id, _)| id.clone()).collect();
+        let gone: Vec<String> = table
+            .iter()
+            .filter(|(_, stay)| is_over(stay))
+            .map(|(id, _)| id.clone())
+            .collect();
         gone.iter().filter_map(|id| table.remove(id)).collect()
     }
 
     pub(super) fn close_all(&self) {
         // Emptied, so that the face and its sessions do not keep one another for ever.
-        std::mem::take(&mut *self.table()).values().for_each(|stay| stay.over.cancel());
+        std::mem::take(&mut *self.table())
+            .values()
+            .for_each(|stay| stay.over.cancel());
     }
 }
 

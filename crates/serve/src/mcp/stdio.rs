@@ -45,7 +45,9 @@ pub(crate) async fn converse(
 ) {
     let limit = face.settings.message_limit;
     let (lines, mut to_handle) = mpsc::channel(ROOM);
-    std::thread::spawn(move || read_lines(BufReader::with_capacity(64 << 10, input), limit, &lines));
+    std::thread::spawn(move || {
+        read_lines(BufReader::with_capacity(64 << 10, input), limit, &lines);
+    });
     let (writer, messages) = mpsc::channel(ROOM);
     let mut written = write_lines(messages, output);
     let pipe = Pipe {
@@ -65,7 +67,10 @@ pub(crate) async fn converse(
         let goes_on = match line {
             None => break,
             Some(Line::Whole(line)) => pipe.take(&line).await,
-            Some(Line::TooLong(_)) => pipe.say(wire::refusal(None, &Fault::line_too_long(limit))).await,
+            Some(Line::TooLong(_)) => {
+                pipe.say(wire::refusal(None, &Fault::line_too_long(limit)))
+                    .await
+            }
         };
         if !goes_on {
             break;
@@ -95,24 +100,32 @@ impl Pipe {
     }
 
     async fn refuse(&self, id: Option<&Id>, fault: Fault) -> bool {
-        self.say(wire::refusal(id, &self.face.tellable(fault))).await
+        self.say(wire::refusal(id, &self.face.tellable(fault)))
+            .await
     }
 
     async fn take(&self, line: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(line) else {
-            return self.refuse(None, Fault::unreadable("the line is not UTF-8")).await;
+            return self
+                .refuse(None, Fault::unreadable("the line is not UTF-8"))
+                .await;
         };
         match wire::read(text) {
             Err((id, fault)) => self.refuse(id.as_ref(), fault).await,
-            Ok(Message::Request { id, method, params }) => match Asked::read(Method::read(&method), params) {
-                Err(fault) => self.refuse(Some(&id), fault).await,
-                Ok(asked) => match self.request(&id, &method, asked).await {
-                    Ok(()) => true,
+            Ok(Message::Request { id, method, params }) => {
+                match Asked::read(Method::read(&method), params) {
                     Err(fault) => self.refuse(Some(&id), fault).await,
-                },
-            },
+                    Ok(asked) => match self.request(&id, &method, asked).await {
+                        Ok(()) => true,
+                        Err(fault) => self.refuse(Some(&id), fault).await,
+                    },
+                }
+            }
             Ok(Message::Notification { method, params }) => {
-                for stay in [&self.with_handshake, &self.without].into_iter().filter_map(OnceLock::get) {
+                for stay in [&self.with_handshake, &self.without]
+                    .into_iter()
+                    .filter_map(OnceLock::get)
+                {
                     opening::take_note(stay, &method, params);
                 }
                 true
@@ -131,8 +144,8 @@ impl Pipe {
         if asked.method == Method::Initialize {
             return self.initialize(id, &asked).await;
         }
-        let speaks_for_itself =
-            asked.meta.version.is_some() || matches!(asked.method, Method::Discover | Method::Listen);
+        let speaks_for_itself = asked.meta.version.is_some()
+            || matches!(asked.method, Method::Discover | Method::Listen);
         if !speaks_for_itself {
             let Some(stay) = self.with_handshake.get() else {
                 let is_probe = asked.method == Method::Ping;
@@ -144,8 +157,12 @@ impl Pipe {
             if !asked.method.is_of(false) {
                 return Err(Fault::no_such_method(method));
             }
-            let peer = Peer { came_by: CAME_BY, ..opening::in_session(&self.face, stay) };
-            let exchange = Exchange::begin(WhenLeft::Stops, |outlet| super::answer(peer, asked, outlet));
+            let peer = Peer {
+                came_by: CAME_BY,
+                ..opening::in_session(&self.face, stay)
+            };
+            let exchange =
+                Exchange::begin(WhenLeft::Stops, |outlet| super::answer(peer, asked, outlet));
             return self.follow(stay, id, exchange, None);
         }
         let (peer, stay) = self.stateless(method, &asked).await?;
@@ -167,17 +184,31 @@ impl Pipe {
         if self.with_handshake.get().is_some() {
             return Err(Fault::invalid_request("the handshake was made already"));
         }
-        let can = asked.announced.as_ref().and_then(Capabilities::of).unwrap_or_default();
-        let opened = sessions::open(&self.face.host, &self.principal, Version::negotiated(wished), can).await;
+        let can = asked
+            .announced
+            .as_ref()
+            .and_then(Capabilities::of)
+            .unwrap_or_default();
+        let opened = sessions::open(
+            &self.face.host,
+            &self.principal,
+            Version::negotiated(wished),
+            can,
+        )
+        .await;
         let (_, stay) = opened.map_err(|error| Fault::internal(error.to_string()))?;
-        let peer = Peer { came_by: CAME_BY, ..opening::in_session(&self.face, &stay) };
+        let peer = Peer {
+            came_by: CAME_BY,
+            ..opening::in_session(&self.face, &stay)
+        };
         self.end(id, Ok(welcome(&peer))).await?;
         let reader = stay.attach_reader();
         let followed = Arc::clone(&stay);
         let _ = self.with_handshake.set(stay);
         let (writer, over) = (self.writer.clone(), followed.over.clone());
-        let mut exchange =
-            Exchange::begin(WhenLeft::Stops, |outlet| news::follow(peer, followed, reader, outlet));
+        let mut exchange = Exchange::begin(WhenLeft::Stops, |outlet| {
+            news::follow(peer, followed, reader, outlet)
+        });
         self.tasks.spawn(async move {
             while let Some(Step::Note(message)) = over.run_until_cancelled(exchange.next()).await {
                 if !say(&writer, &[message]).await {
@@ -203,8 +234,13 @@ impl Pipe {
         let stay = match self.without.get() {
             Some(stay) => Arc::clone(stay),
             None => {
-                let opened =
-                    sessions::open(&self.face.host, &self.principal, version, Capabilities::default()).await;
+                let opened = sessions::open(
+                    &self.face.host,
+                    &self.principal,
+                    version,
+                    Capabilities::default(),
+                )
+                .await;
                 let (_, stay) = opened.map_err(|error| Fault::internal(error.to_string()))?;
                 let _ = self.without.set(Arc::clone(&stay));
                 stay
@@ -229,7 +265,9 @@ impl Pipe {
         digest: Option<[u8; 32]>,
     ) -> Result<(), Fault> {
         let Some(running) = stay.begin(id) else {
-            return Err(Fault::invalid_request("a request with this id runs already, or too many run"));
+            return Err(Fault::invalid_request(
+                "a request with this id runs already, or too many run",
+            ));
         };
         let (face, principal) = (Arc::clone(&self.face), self.principal.clone());
         let (writer, id) = (self.writer.clone(), id.clone());
@@ -255,8 +293,12 @@ impl Pipe {
             };
             match outcome {
                 Ok(Reply::Nothing) => {}
-                Ok(reply) => drop(say(&writer, &wire::answer(&id, reply)).await),
-                Err(fault) => drop(say(&writer, &[wire::refusal(Some(&id), &face.tellable(fault))]).await),
+                Ok(reply) => {
+                    let _ = say(&writer, &wire::answer(&id, reply)).await;
+                }
+                Err(fault) => {
+                    let _ = say(&writer, &[wire::refusal(Some(&id), &face.tellable(fault))]).await;
+                }
             }
         });
         Ok(())
@@ -265,8 +307,10 @@ impl Pipe {
     /// The client has closed its end: what runs may finish for a moment, then it is stopped.
     async fn leave(self) {
         self.tasks.close();
-        let stays: Vec<&Arc<Stay>> =
-            [&self.with_handshake, &self.without].into_iter().filter_map(OnceLock::get).collect();
+        let stays: Vec<&Arc<Stay>> = [&self.with_handshake, &self.without]
+            .into_iter()
+            .filter_map(OnceLock::get)
+            .collect();
         stays.iter().for_each(|stay| stay.stop_telling());
         let _ = tokio::time::timeout(LAST_CALLS, self.tasks.wait()).await;
         for stay in stays {
@@ -280,9 +324,14 @@ const CAME_BY: &str = "mcp-stdio";
 
 async fn say(writer: &mpsc::Sender<Bytes>, pieces: &[Bytes]) -> bool {
     let mut line = Vec::with_capacity(pieces.iter().map(Bytes::len).sum::<usize>() + 1);
-    pieces.iter().for_each(|piece| line.extend_from_slice(piece));
+    pieces
+        .iter()
+        .for_each(|piece| line.extend_from_slice(piece));
     line.push(b'\n');
-    matches!(tokio::time::timeout(UNREAD, writer.send(line.into())).await, Ok(Ok(())))
+    matches!(
+        tokio::time::timeout(UNREAD, writer.send(line.into())).await,
+        Ok(Ok(()))
+    )
 }
 
 /// Writes what there is, in a thread. Resolves when all is written or nobody reads any more.
@@ -298,7 +347,11 @@ pub(crate) fn write_lines(
             while let Ok(next) = messages.try_recv() {
                 text.extend_from_slice(&next);
             }
-            if output.write_all(&text).and_then(|()| output.flush()).is_err() {
+            if output
+                .write_all(&text)
+                .and_then(|()| output.flush())
+                .is_err()
+            {
                 break;
             }
         }

@@ -42,7 +42,9 @@ impl Subscriptions {
     /// Whether that was the session's last one.
     fn remove(&self, session: &Session, uri: &str) -> bool {
         let mut table = self.table();
-        let Entry::Occupied(mut entry) = table.entry(key(session, uri)) else { return false };
+        let Entry::Occupied(mut entry) = table.entry(key(session, uri)) else {
+            return false;
+        };
         *entry.get_mut() -= 1;
         if *entry.get() > 0 {
             return false;
@@ -68,11 +70,21 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn nothing(peer: &Peer) -> Self {
         let (face, session) = (Arc::clone(&peer.face), Arc::clone(&peer.session));
-        Self { face, _stay: session.stay(), session, uris: Vec::new() }
+        Self {
+            face,
+            _stay: session.stay(),
+            session,
+            uris: Vec::new(),
+        }
     }
 
     /// Asks the source to tell of an address.
-    pub(super) async fn subscribe(&mut self, peer: &Peer, uri: &str, outlet: &Outlet) -> Result<(), Fault> {
+    pub(super) async fn subscribe(
+        &mut self,
+        peer: &Peer,
+        uri: &str,
+        outlet: &Outlet,
+    ) -> Result<(), Fault> {
         // Noted first, so that it is given back even where this is dropped in the middle.
         self.face.subscriptions.add(&self.session, uri);
         self.uris.push(uri.to_owned());
@@ -101,7 +113,9 @@ impl Drop for Held {
 
 /// `resources/subscribe` of a session.
 pub(super) async fn subscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result<(), Fault> {
-    let Some(stay) = &peer.stay else { return Err(Fault::no_such_method("resources/subscribe")) };
+    let Some(stay) = &peer.stay else {
+        return Err(Fault::no_such_method("resources/subscribe"));
+    };
     let is_new = stay
         .subscribe(uri)
         .ok_or_else(|| Fault::invalid_params("too many resources are subscribed to already"))?;
@@ -117,7 +131,9 @@ pub(super) async fn subscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result
 
 /// `resources/unsubscribe` of a session.
 pub(super) async fn unsubscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Result<(), Fault> {
-    let Some(stay) = &peer.stay else { return Err(Fault::no_such_method("resources/unsubscribe")) };
+    let Some(stay) = &peer.stay else {
+        return Err(Fault::no_such_method("resources/unsubscribe"));
+    };
     if !stay.unsubscribe(uri) || !peer.face.subscriptions.remove(&peer.session, uri) {
         return Ok(());
     }
@@ -128,7 +144,10 @@ pub(super) async fn unsubscribe(peer: &Peer, uri: &str, outlet: &Outlet) -> Resu
 
 /// Gives back what a client that has gone wanted to hear of.
 pub(super) async fn give_back(face: &Face, session: &Arc<Session>, uris: Vec<String>) {
-    let last: Vec<String> = uris.into_iter().filter(|uri| face.subscriptions.remove(session, uri)).collect();
+    let last: Vec<String> = uris
+        .into_iter()
+        .filter(|uri| face.subscriptions.remove(session, uri))
+        .collect();
     // A session that is over makes no calls any more, and its sources forgot it with all it wanted.
     if last.is_empty() || session.is_ended() {
         return;
@@ -154,7 +173,9 @@ async fn wanted_meanwhile(face: &Face, session: &Arc<Session>, uri: &str) {
 
 /// Tells a source without a client that waits for it.
 async fn tell(face: &Face, session: &Arc<Session>, uri: &str, wish: Wish) {
-    let Some(tool) = companions::teller(&face.host, session, uri, wish) else { return };
+    let Some(tool) = companions::teller(&face.host, session, uri, wish) else {
+        return;
+    };
     let input = ModelInput::value(json!({ "uri": uri }));
     let mut call = CallRequest::new(Arc::clone(session), tool.to_string(), input);
     call.face = CAME_BY;

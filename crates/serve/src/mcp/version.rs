@@ -11,8 +11,13 @@ pub(super) enum Version {
 }
 
 /// Every revision that is spoken here, newest first: what clients are told.
-pub(super) const SUPPORTED: [Version; 5] =
-    [Version::V2026, Version::V2025November, Version::V2025June, Version::V2025March, Version::V2024];
+pub(super) const SUPPORTED: [Version; 5] = [
+    Version::V2026,
+    Version::V2025November,
+    Version::V2025June,
+    Version::V2025March,
+    Version::V2024,
+];
 
 /// The newest revision that begins with a handshake.
 const NEWEST_WITH_HANDSHAKE: Version = Version::V2025November;
@@ -29,12 +34,16 @@ impl Version {
     }
 
     pub(super) fn read(text: &str) -> Option<Self> {
-        SUPPORTED.into_iter().find(|version| version.as_str() == text)
+        SUPPORTED
+            .into_iter()
+            .find(|version| version.as_str() == text)
     }
 
     /// What a handshake that wishes for a revision gets: that one, or the newest that has handshakes at all.
     pub(super) fn negotiated(wished: &str) -> Self {
-        Self::read(wished).filter(|version| !version.is_modern()).unwrap_or(NEWEST_WITH_HANDSHAKE)
+        Self::read(wished)
+            .filter(|version| !version.is_modern())
+            .unwrap_or(NEWEST_WITH_HANDSHAKE)
     }
 
     /// Whether each request speaks for itself, without a handshake and a session.

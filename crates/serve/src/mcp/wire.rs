@@ -40,7 +40,9 @@ impl Id {
         let text = raw.get();
         let is_id = matches!(text.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
         if !is_id || text.len() > LONGEST_ID {
-            return Err(Fault::invalid_request("an id is a string or a number of moderate length"));
+            return Err(Fault::invalid_request(
+                "an id is a string or a number of moderate length",
+            ));
         }
         Ok(Self(text.into()))
     }
@@ -88,11 +90,14 @@ pub(super) fn is_object(text: &str) -> bool {
 }
 
 fn envelope(text: &str) -> Result<Envelope<'_>, Fault> {
-    let unreadable = |error: &serde_json::Error| Fault::unreadable(format!("this is not JSON: {error}"));
+    let unreadable =
+        |error: &serde_json::Error| Fault::unreadable(format!("this is not JSON: {error}"));
     if !is_object(text) {
         let is_json = serde_json::from_str::<IgnoredAny>(text);
         is_json.map_err(|error| unreadable(&error))?;
-        return Err(Fault::invalid_request("a message is one object; several are sent one by one"));
+        return Err(Fault::invalid_request(
+            "a message is one object; several are sent one by one",
+        ));
     }
     serde_json::from_str(text).map_err(|error| match error.is_data() {
         true => Fault::invalid_request(format!(
@@ -111,19 +116,37 @@ fn place(error: &serde_json::Error) -> String {
 /// Reads one message. A fault comes with the id it belongs to, where that could be read.
 pub(super) fn read(text: &str) -> Result<Message<'_>, (Option<Id>, Fault)> {
     let envelope = envelope(text).map_err(|fault| (None, fault))?;
-    let id = envelope.id.map(Id::read).transpose().map_err(|fault| (None, fault))?;
+    let id = envelope
+        .id
+        .map(Id::read)
+        .transpose()
+        .map_err(|fault| (None, fault))?;
     if envelope.jsonrpc.as_deref() != Some("2.0") {
         return Err((id, Fault::invalid_request("`jsonrpc` must be \"2.0\"")));
     }
     let shape = (id, envelope.method, envelope.result, envelope.error);
     match shape {
-        (Some(id), Some(method), None, None) => Ok(Message::Request { id, method, params: envelope.params }),
-        (None, Some(method), None, None) => Ok(Message::Notification { method, params: envelope.params }),
-        (Some(id), None, Some(result), None) => Ok(Message::Response { id, outcome: Ok(result) }),
-        (Some(id), None, None, Some(error)) => Ok(Message::Response { id, outcome: Err(error) }),
-        (id, _, _, _) => {
-            Err((id, Fault::invalid_request("a message is a request, a notification or an answer")))
-        }
+        (Some(id), Some(method), None, None) => Ok(Message::Request {
+            id,
+            method,
+            params: envelope.params,
+        }),
+        (None, Some(method), None, None) => Ok(Message::Notification {
+            method,
+            params: envelope.params,
+        }),
+        (Some(id), None, Some(result), None) => Ok(Message::Response {
+            id,
+            outcome: Ok(result),
+        }),
+        (Some(id), None, None, Some(error)) => Ok(Message::Response {
+            id,
+            outcome: Err(error),
+        }),
+        (id, _, _, _) => Err((
+            id,
+            Fault::invalid_request("a message is a request, a notification or an answer"),
+        )),
     }
 }
 
@@ -131,7 +154,9 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, (Option<Id>, Fault)> {
 pub(super) fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Fault> {
     let text = params.map_or("{}", RawValue::get);
     if !is_object(text) {
-        return Err(Fault::invalid_params("`params` is an object of named parameters"));
+        return Err(Fault::invalid_params(
+            "`params` is an object of named parameters",
+        ));
     }
     serde_json::from_str(text).map_err(|error| {
         let place = place(&error);
@@ -161,7 +186,9 @@ pub(super) fn json(value: &impl Serialize) -> String {
 
 /// A whole answer to a request whose id is known as JSON.
 pub(super) fn answer_text(id: &str, result: &str) -> Bytes {
-    Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+    ))
 }
 
 /// A whole answer, as pieces to be sent one after the other.
@@ -180,7 +207,11 @@ pub(super) fn answer(id: &Id, result: Reply) -> [Bytes; 3] {
             text.push('}');
             [Bytes::from(text), Bytes::new(), Bytes::new()]
         }
-        Reply::Pieces { before, shared, mut after } => {
+        Reply::Pieces {
+            before,
+            shared,
+            mut after,
+        } => {
             let mut text = head(before.len());
             text.push_str(&before);
             after.push('}');
@@ -205,18 +236,30 @@ pub(super) fn refusal(id: Option<&Id>, fault: &Fault) -> Bytes {
 
 /// The same to a request whose id is known as JSON.
 pub(super) fn refusal_text(id: Option<&str>, fault: &Fault) -> Bytes {
-    let body = ErrorBody { code: fault.code, message: &fault.message, data: fault.data.as_ref() };
+    let body = ErrorBody {
+        code: fault.code,
+        message: &fault.message,
+        data: fault.data.as_ref(),
+    };
     let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
-    Bytes::from(format!(r#"{{"jsonrpc":"2.0",{id}"error":{}}}"#, json(&body)))
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0",{id}"error":{}}}"#,
+        json(&body)
+    ))
 }
 
 /// A whole notification.
 pub(super) fn notification(method: &str, params: &impl Serialize) -> Bytes {
-    Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{}}}"#, json(params)))
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","method":"{method}","params":{}}}"#,
+        json(params)
+    ))
 }
 
 /// A whole request of ours.
 pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Bytes {
     let (id, params) = (json(&id), json(params));
-    Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#))
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+    ))
 }

@@ -54,7 +54,9 @@ impl Dialect {
 
     fn message(self, id: &str, parts: &[Value]) -> Value {
         match self {
-            Self::Older => json!({ "kind": "message", "messageId": id, "role": "user", "parts": parts }),
+            Self::Older => {
+                json!({ "kind": "message", "messageId": id, "role": "user", "parts": parts })
+            }
             Self::Newer => json!({ "messageId": id, "role": "ROLE_USER", "parts": parts }),
         }
     }
@@ -67,7 +69,9 @@ impl Dialect {
     }
 
     fn call(self, id: &str, tool: &str, input: &Value) -> Value {
-        self.data(&json!({ "type": "tool-call", "toolCallId": id, "toolName": tool, "input": input }))
+        self.data(
+            &json!({ "type": "tool-call", "toolCallId": id, "toolName": tool, "input": input }),
+        )
     }
 
     /// The task in an answer to a send.
@@ -111,7 +115,11 @@ async fn result(server: &Running, request: Request) -> Value {
     let told = server.send(request).await;
     assert_eq!(told.status(), 200, "{told:?}");
     let told = told.json();
-    assert_eq!((&told["jsonrpc"], &told["id"]), (&json!("2.0"), &json!(7)), "{told}");
+    assert_eq!(
+        (&told["jsonrpc"], &told["id"]),
+        (&json!("2.0"), &json!(7)),
+        "{told}"
+    );
     assert!(told.get("error").is_none(), "{told}");
     told["result"].clone()
 }
@@ -122,7 +130,10 @@ async fn refused(server: &Running, request: Request) -> i64 {
     assert_eq!(told.status(), 200, "{told:?}");
     let told = told.json();
     assert!(told.get("result").is_none(), "{told}");
-    assert!(!told["error"]["message"].as_str().unwrap().is_empty(), "{told}");
+    assert!(
+        !told["error"]["message"].as_str().unwrap().is_empty(),
+        "{told}"
+    );
     told["error"]["code"].as_i64().unwrap()
 }
 
@@ -130,7 +141,11 @@ async fn refused(server: &Running, request: Request) -> i64 {
 async fn items(stream: &mut Connection) -> Vec<Value> {
     let mut items = Vec::new();
     while let Some(mut item) = stream.data().await {
-        assert_eq!((&item["jsonrpc"], &item["id"]), (&json!("2.0"), &json!(7)), "{item}");
+        assert_eq!(
+            (&item["jsonrpc"], &item["id"]),
+            (&json!("2.0"), &json!(7)),
+            "{item}"
+        );
         items.push(item["result"].take());
     }
     items
@@ -138,19 +153,31 @@ async fn items(stream: &mut Connection) -> Vec<Value> {
 
 /// The tool events in messages, as their types.
 fn events(messages: &Value) -> Vec<String> {
-    let parts = messages.as_array().unwrap().iter().flat_map(|message| message["parts"].as_array().unwrap());
-    parts.filter_map(|part| part["data"]["type"].as_str()).map(str::to_owned).collect()
+    let parts = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| message["parts"].as_array().unwrap());
+    parts
+        .filter_map(|part| part["data"]["type"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn add() -> MockTool {
-    MockTool::named("demo.add").class(EffectClass::Read).output(json!({ "sum": 5 })).schema(json!({
-        "type": "object",
-        "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } },
-        "required": ["a"], "additionalProperties": false
-    }))
+    MockTool::named("demo.add")
+        .class(EffectClass::Read)
+        .output(json!({ "sum": 5 }))
+        .schema(json!({
+            "type": "object",
+            "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } },
+            "required": ["a"], "additionalProperties": false
+        }))
 }
 
 async fn serve(tool: &MockTool) -> Running {
     let tool = tool.clone();
-    Place::without_native_tools().start_with(|builder| builder.tool(tool)).await
+    Place::without_native_tools()
+        .start_with(|builder| builder.tool(tool))
+        .await
 }

@@ -22,18 +22,35 @@ async fn only_json_is_taken_and_only_within_the_limit() {
     let over = format!(r#"{{"text":"{}"}}"#, "x".repeat(2_000));
     let check = async |request: Request, status: u16, code: &str| {
         let refused = server.send(request).await;
-        assert_eq!((refused.status(), refused.code().as_str()), (status, code), "{refused:?}");
+        assert_eq!(
+            (refused.status(), refused.code().as_str()),
+            (status, code),
+            "{refused:?}"
+        );
         assert_eq!(tool.call_count(), 0);
     };
     for path in ["/tools/take/call", "/tools/take/explain"] {
         let post = |body: &[u8]| Request::post(path, body);
-        for media_type in
-            ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", ""]
-        {
-            check(post(b"{}").header("Content-Type", media_type), 415, "not_json").await;
+        for media_type in [
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "text/plain",
+            "",
+        ] {
+            check(
+                post(b"{}").header("Content-Type", media_type),
+                415,
+                "not_json",
+            )
+            .await;
         }
         check(post(b"{}").without("Content-Type"), 415, "not_json").await;
-        check(post(b"").header("Content-Type", "text/plain"), 415, "not_json").await;
+        check(
+            post(b"").header("Content-Type", "text/plain"),
+            415,
+            "not_json",
+        )
+        .await;
         check(post(over.as_bytes()), 413, "too_large").await;
         check(post(b"{\"text\":\"\xff\"}"), 400, "not_utf8").await;
     }
@@ -44,22 +61,32 @@ async fn only_json_is_taken_and_only_within_the_limit() {
     let mut connection = server.connect().await;
     connection.write(bytes.as_bytes()).await;
     let refused = connection.receive().await;
-    assert_eq!((refused.status(), refused.code().as_str()), (413, "too_large"), "in chunks");
+    assert_eq!(
+        (refused.status(), refused.code().as_str()),
+        (413, "too_large"),
+        "in chunks"
+    );
 }
 
 #[tokio::test]
 async fn a_client_that_sends_far_too_much_reads_why_it_is_refused() {
     let server = server_with(&MockTool::named("demo.take")).await;
     let body = vec![b' '; 20 << 20];
-    for (path, status) in
-        [("/tools/take/call", 413), ("/sessions", 413), ("/mcp", 413), ("/a2a", 413), ("/nowhere", 404)]
-    {
+    for (path, status) in [
+        ("/tools/take/call", 413),
+        ("/sessions", 413),
+        ("/mcp", 413),
+        ("/a2a", 413),
+        ("/nowhere", 404),
+    ] {
         // Clients commonly send the whole request before they read anything.
         let refused = server.send(Request::post(path, body.as_slice())).await;
         assert_eq!(refused.status(), status, "{path}: {}", refused.text());
     }
     let mut connection = server.connect().await;
-    connection.send(&Request::post("/tools/take/call", body.as_slice()).bearer("wrong")).await;
+    connection
+        .send(&Request::post("/tools/take/call", body.as_slice()).bearer("wrong"))
+        .await;
     assert_eq!(connection.receive().await.status(), 401);
     // The connection goes on after a body that was thrown away.
     connection.send(&Request::get("/health")).await;
@@ -96,7 +123,10 @@ async fn arguments_that_are_no_object_end_in_a_result_that_says_why() {
         let answer = server.send(Request::post("/tools/take/call", body)).await;
         let result = answer.json();
         assert_eq!(answer.status(), 400, "{body}");
-        assert_eq!(result["error"]["class"], "schema_validation_failed", "{body}");
+        assert_eq!(
+            result["error"]["class"], "schema_validation_failed",
+            "{body}"
+        );
         assert_eq!(result["outcome"], "failed");
         let message = result["error"]["message"].as_str().unwrap();
         assert!(message.contains(part), "{body}: {message}");
@@ -131,11 +161,22 @@ async fn what_is_not_there_is_told_as_json() {
     let server = Place::new().start().await;
     let check = async |request: Request, status: u16, code: &str| {
         let refused = server.send(request).await;
-        assert_eq!((refused.status(), refused.code().as_str()), (status, code), "{refused:?}");
+        assert_eq!(
+            (refused.status(), refused.code().as_str()),
+            (status, code),
+            "{refused:?}"
+        );
         let message = refused.json()["error"]["message"].clone();
         assert!(message.is_string(), "{message}");
     };
-    for path in ["/", "/nowhere", "/tools/", "/tools/echo/", "/tools/echo/call/more", "/health/x"] {
+    for path in [
+        "/",
+        "/nowhere",
+        "/tools/",
+        "/tools/echo/",
+        "/tools/echo/call/more",
+        "/health/x",
+    ] {
         check(Request::get(path), 404, "no_such_route").await;
     }
     for (method, path) in [
@@ -155,10 +196,19 @@ async fn what_is_not_there_is_told_as_json() {
     for path in ["/tools/%ff", "/invocations/%ff", "/sessions/%ff"] {
         check(Request::get(path), 400, "bad_path").await;
     }
-    for query in ["unknown=1", "timeout=1&timeout=2", "timeout=soon", "correlation_id"] {
+    for query in [
+        "unknown=1",
+        "timeout=1&timeout=2",
+        "timeout=soon",
+        "correlation_id",
+    ] {
         let path = format!("/tools/echo/call?{query}");
         let status = if query == "correlation_id" { 422 } else { 400 };
-        let code = if query == "correlation_id" { "invalid_arguments" } else { "bad_query" };
+        let code = if query == "correlation_id" {
+            "invalid_arguments"
+        } else {
+            "bad_query"
+        };
         check(Request::post(path, "{}"), status, code).await;
     }
 }
@@ -168,8 +218,19 @@ async fn arguments_over_their_own_limit_are_refused_by_name() {
     let mut place = Place::new();
     place.config.limits.argument_bytes = 100;
     let server = place.start().await;
-    let answer = server.call("echo", json!({ "message": "x".repeat(100) })).await;
-    assert_eq!((answer.status(), answer.code().as_str()), (422, "too_large"));
+    let answer = server
+        .call("echo", json!({ "message": "x".repeat(100) }))
+        .await;
+    assert_eq!(
+        (answer.status(), answer.code().as_str()),
+        (422, "too_large")
+    );
     let message: Value = answer.json()["error"]["message"].clone();
-    assert!(message.as_str().unwrap().contains("`limits.argument_bytes`"), "{message}");
+    assert!(
+        message
+            .as_str()
+            .unwrap()
+            .contains("`limits.argument_bytes`"),
+        "{message}"
+    );
 }

@@ -41,7 +41,12 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn new(method: &'static str, target: impl Into<String>) -> Self {
         let headers = vec![("Host".to_owned(), b"localhost".to_vec())];
-        Self { method, target: target.into(), headers, body: Vec::new() }
+        Self {
+            method,
+            target: target.into(),
+            headers,
+            body: Vec::new(),
+        }
     }
 
     pub(crate) fn get(target: impl Into<String>) -> Self {
@@ -50,7 +55,11 @@ impl Request {
 
     /// A POST with a body of JSON.
     pub(crate) fn post(target: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
-        Self { body: body.into(), ..Self::new("POST", target) }.header("Content-Type", "application/json")
+        Self {
+            body: body.into(),
+            ..Self::new("POST", target)
+        }
+        .header("Content-Type", "application/json")
     }
 
     /// A call of a tool.
@@ -61,25 +70,36 @@ impl Request {
     /// Sets a header, in the place of one of that name.
     pub(crate) fn header(self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let mut request = self.without(name);
-        request.headers.push((name.to_owned(), value.as_ref().to_vec()));
+        request
+            .headers
+            .push((name.to_owned(), value.as_ref().to_vec()));
         request
     }
 
     /// Another line of a header that is there already.
     pub(crate) fn header_line(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
-        self.headers.push((name.to_owned(), value.as_ref().to_vec()));
+        self.headers
+            .push((name.to_owned(), value.as_ref().to_vec()));
         self
     }
 
     pub(crate) fn without(mut self, name: &str) -> Self {
-        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
     /// Adds a header unless there is one of that name.
     pub(crate) fn or_header(self, name: &str, value: &str) -> Self {
-        let given = self.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
-        if given { self } else { self.header(name, value) }
+        let given = self
+            .headers
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(name));
+        if given {
+            self
+        } else {
+            self.header(name, value)
+        }
     }
 
     pub(crate) fn key(self, key: &str) -> Self {
@@ -146,14 +166,21 @@ impl Response {
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        assert_eq!(self.head.header("content-type"), Some("application/json"), "{self:?}");
+        assert_eq!(
+            self.head.header("content-type"),
+            Some("application/json"),
+            "{self:?}"
+        );
         serde_json::from_slice(&self.body).expect("the answer is JSON")
     }
 
     /// The code of a problem, or of the error in a result.
     #[track_caller]
     pub(crate) fn code(&self) -> String {
-        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
@@ -177,26 +204,42 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn over(wire: impl Wire + 'static) -> Self {
-        Self { wire: BufReader::new(Box::new(wire)) }
+        Self {
+            wire: BufReader::new(Box::new(wire)),
+        }
     }
 
     pub(crate) async fn tcp(address: SocketAddr) -> Self {
-        Self::over(within(TcpStream::connect(address)).await.expect("a server listens"))
+        Self::over(
+            within(TcpStream::connect(address))
+                .await
+                .expect("a server listens"),
+        )
     }
 
     /// Over TCP from another address of this machine.
     pub(crate) async fn tcp_from(source: Ipv4Addr, address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((source, 0).into()).unwrap();
-        Self::over(within(socket.connect(address)).await.expect("a server listens"))
+        Self::over(
+            within(socket.connect(address))
+                .await
+                .expect("a server listens"),
+        )
     }
 
     pub(crate) async fn unix(path: &Path) -> Self {
-        Self::over(within(UnixStream::connect(path)).await.expect("a server listens"))
+        Self::over(
+            within(UnixStream::connect(path))
+                .await
+                .expect("a server listens"),
+        )
     }
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
-        within(self.wire.write_all(bytes)).await.expect("the server reads");
+        within(self.wire.write_all(bytes))
+            .await
+            .expect("the server reads");
     }
 
     pub(crate) async fn send(&mut self, request: &Request) {
@@ -205,18 +248,26 @@ impl Connection {
 
     async fn line(&mut self) -> String {
         let mut line = String::new();
-        within(self.wire.read_line(&mut line)).await.expect("the answer is text");
+        within(self.wire.read_line(&mut line))
+            .await
+            .expect("the answer is text");
         line.trim_end_matches(['\r', '\n']).to_owned()
     }
 
     pub(crate) async fn head(&mut self) -> Head {
         let first = self.line().await;
-        let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.unwrap_or_else(|| panic!("`{first}` is not the first line of an answer"));
+        let status = first
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        let status =
+            status.unwrap_or_else(|| panic!("`{first}` is not the first line of an answer"));
         let mut headers = Vec::new();
         loop {
             let line = self.line().await;
-            let Some((name, value)) = line.split_once(": ") else { break };
+            let Some((name, value)) = line.split_once(": ") else {
+                break;
+            };
             headers.push((name.to_owned(), value.to_owned()));
         }
         Head { status, headers }
@@ -225,9 +276,12 @@ impl Connection {
     /// A piece of a body sent in chunks; empty at its end.
     async fn chunk(&mut self) -> Vec<u8> {
         let size = self.line().await;
-        let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("`{size}` is no size"));
+        let size =
+            usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("`{size}` is no size"));
         let mut piece = vec![0; size + 2];
-        within(self.wire.read_exact(&mut piece)).await.expect("the chunk is whole");
+        within(self.wire.read_exact(&mut piece))
+            .await
+            .expect("the chunk is whole");
         piece.truncate(size);
         piece
     }
@@ -245,7 +299,9 @@ impl Connection {
             }
         } else if let Some(length) = head.header("content-length") {
             body = vec![0; length.parse().expect("a length")];
-            within(self.wire.read_exact(&mut body)).await.expect("the body is whole");
+            within(self.wire.read_exact(&mut body))
+                .await
+                .expect("the body is whole");
         }
         Response { head, body }
     }
@@ -273,10 +329,20 @@ impl Connection {
                 return None;
             }
             let text = String::from_utf8(piece).expect("events are text");
-            let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+            let field = |name: &str| {
+                text.lines()
+                    .find_map(|line| line.strip_prefix(name))
+                    .map(str::to_owned)
+            };
             assert!(text.ends_with("\n\n"), "{text:?}");
-            let (Some(event), Some(data)) = (field("event: "), field("data: ")) else { continue };
-            return Some(Frame { event, id: field("id: ").map(|id| id.parse().expect("a number")), data });
+            let (Some(event), Some(data)) = (field("event: "), field("data: ")) else {
+                continue;
+            };
+            return Some(Frame {
+                event,
+                id: field("id: ").map(|id| id.parse().expect("a number")),
+                data,
+            });
         }
     }
 

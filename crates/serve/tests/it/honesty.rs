@@ -9,10 +9,19 @@ use super::running::Place;
 
 /// What is left when the texts and everything that differs from call to call is taken away.
 fn bare(mut answer: Value) -> Value {
-    for name in
-        ["invocation_id", "artifacts", "persistence", "timings", "content", "data", "summary", "error"]
-    {
-        let Some(part) = answer.get_mut(name) else { continue };
+    for name in [
+        "invocation_id",
+        "artifacts",
+        "persistence",
+        "timings",
+        "content",
+        "data",
+        "summary",
+        "error",
+    ] {
+        let Some(part) = answer.get_mut(name) else {
+            continue;
+        };
         *part = match part {
             // Of an error its texts are taken away; what a program goes by stays.
             Value::Object(map) if name == "error" => {
@@ -55,7 +64,10 @@ fn over_a2e_every_kind_of_end_is_another() {
     // The late answer that is discarded is told by the text of the error alone: the protocol has no details.
     let clear = |result: &ToolResult| {
         let mut told = over_a2e(result);
-        let late = result.error.as_ref().and_then(|error| error.details.clone());
+        let late = result
+            .error
+            .as_ref()
+            .and_then(|error| error.details.clone());
         told["late"] = late.unwrap_or_default();
         told
     };
@@ -71,11 +83,22 @@ fn over_a2e_a_result_says_what_became_of_it_and_reads_back() {
         assert_eq!(told["success"], result.outcome.is_success(), "{name}");
         let read: A2eResult = serde_json::from_value(told).unwrap();
         assert_eq!(read.disposition, Some(result.disposition), "{name}");
-        assert_eq!((&read.artifacts, &read.redactions), (&result.artifacts, &result.redactions), "{name}");
+        assert_eq!(
+            (&read.artifacts, &read.redactions),
+            (&result.artifacts, &result.redactions),
+            "{name}"
+        );
         assert_eq!(read.persistence, result.persistence, "{name}");
-        assert_eq!(read.retry, result.error.as_ref().map(|error| error.retry), "{name}");
+        assert_eq!(
+            read.retry,
+            result.error.as_ref().map(|error| error.retry),
+            "{name}"
+        );
         let in_process = CallResponseView::of("r", "tool", &result, &[], usize::MAX).to_message();
-        assert_eq!(in_process.data, read, "{name}: the same in process and on the wire");
+        assert_eq!(
+            in_process.data, read,
+            "{name}: the same in process and on the wire"
+        );
     }
 }
 
@@ -91,10 +114,21 @@ async fn when_to_try_again_is_told_in_the_header_too() {
                 .tool(MockTool::named("ends.empty").output(()))
         })
         .await;
-    for (tool, status, after) in [("told", 429, Some("3")), ("busy", 429, None), ("empty", 200, None)] {
+    for (tool, status, after) in [
+        ("told", 429, Some("3")),
+        ("busy", 429, None),
+        ("empty", 200, None),
+    ] {
         let answer = running.call(tool, json!({})).await;
-        assert_eq!((answer.status(), answer.head.header("retry-after")), (status, after), "{tool}");
+        assert_eq!(
+            (answer.status(), answer.head.header("retry-after")),
+            (status, after),
+            "{tool}"
+        );
     }
     let empty = running.call("empty", json!({})).await.json();
-    assert_eq!((&empty["outcome"], &empty["disposition"]), (&json!("succeeded"), &json!("empty")));
+    assert_eq!(
+        (&empty["outcome"], &empty["disposition"]),
+        (&json!("succeeded"), &json!("empty"))
+    );
 }

@@ -15,11 +15,21 @@ use super::{
 /// What an export tells of every call, in the order of their ends.
 pub(crate) async fn exported(server: &Running) -> Vec<Value> {
     let (mut export, mut lines) = (Export::new(ExportFormat::AgentTool), Vec::new());
-    for row in server.server.host().records(0, usize::MAX >> 1).await.unwrap().rows {
+    for row in server
+        .server
+        .host()
+        .records(0, usize::MAX >> 1)
+        .await
+        .unwrap()
+        .rows
+    {
         export.take(&row, &mut lines).unwrap();
     }
     export.finish(&mut lines);
-    lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 pub(crate) async fn invocations(server: &Running) -> Vec<Value> {
@@ -29,7 +39,9 @@ pub(crate) async fn invocations(server: &Running) -> Vec<Value> {
 }
 
 fn reading() -> MockTool {
-    MockTool::named("demo.read").class(EffectClass::Read).output("text")
+    MockTool::named("demo.read")
+        .class(EffectClass::Read)
+        .output("text")
 }
 
 /// A call over MCP in the stateless era.
@@ -38,7 +50,9 @@ pub(crate) fn over_mcp(id: &Value, meta: &Value) -> Request {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    said.as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
+    said.as_object_mut()
+        .unwrap()
+        .extend(meta.as_object().unwrap().clone());
     let params = json!({ "name": "read", "arguments": {}, "_meta": said });
     let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
     Request::post("/mcp", body.to_string())
@@ -54,25 +68,41 @@ pub(crate) fn over_a2a(message: &str, calls: &[&str]) -> Request {
         .iter()
         .map(|id| json!({ "data": { "type": "tool-call", "toolCallId": id, "toolName": "read", "input": {} } }))
         .collect();
-    let params = json!({ "message": { "messageId": message, "role": "ROLE_USER", "parts": parts } });
+    let params =
+        json!({ "message": { "messageId": message, "role": "ROLE_USER", "parts": parts } });
     let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": params });
     Request::post("/a2a", body.to_string()).header("A2A-Version", "1.0")
 }
 
 #[tokio::test]
 async fn every_face_exports_the_callers_own_id() {
-    let server = Place::without_native_tools().start_with(|builder| builder.tool(reading())).await;
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.tool(reading()))
+        .await;
     for id in ["call_9pWn", "toolu_01Xy", "call_9pWn"] {
-        let told = server.send(Request::call("read", &json!({})).header("Toolpost-Call-Id", id)).await;
+        let told = server
+            .send(Request::call("read", &json!({})).header("Toolpost-Call-Id", id))
+            .await;
         assert_eq!(told.status(), 200, "{told:?}");
     }
     for id in [json!(41), json!("req-\"7\"")] {
         assert_eq!(server.send(over_mcp(&id, &json!({}))).await.status(), 200);
     }
-    assert_eq!(server.send(over_a2a("m1", &["first", "second"])).await.status(), 200);
+    assert_eq!(
+        server
+            .send(over_a2a("m1", &["first", "second"]))
+            .await
+            .status(),
+        200
+    );
     let client = embedded(&server.server).await;
-    within(ToolApi::new(&client).start(CallOptions::new("read", json!({})))).await.unwrap().detach();
-    within(ToolApi::new(&client).call("read", json!({}))).await.unwrap();
+    within(ToolApi::new(&client).start(CallOptions::new("read", json!({}))))
+        .await
+        .unwrap()
+        .detach();
+    within(ToolApi::new(&client).call("read", json!({})))
+        .await
+        .unwrap();
 
     let calls = within(async {
         loop {
@@ -85,8 +115,12 @@ async fn every_face_exports_the_callers_own_id() {
     })
     .await;
     let of = |face: &str| -> Vec<String> {
-        let of_face = calls.iter().filter(|call| call["face"].as_str().unwrap().starts_with(face));
-        of_face.map(|call| call["native_call_id"].as_str().unwrap_or("none").to_owned()).collect()
+        let of_face = calls
+            .iter()
+            .filter(|call| call["face"].as_str().unwrap().starts_with(face));
+        of_face
+            .map(|call| call["native_call_id"].as_str().unwrap_or("none").to_owned())
+            .collect()
     };
     assert_eq!(of("http"), ["call_9pWn", "toolu_01Xy", "call_9pWn"]);
     assert_eq!(of("mcp"), ["41", "req-\"7\""]);
@@ -94,21 +128,35 @@ async fn every_face_exports_the_callers_own_id() {
     of_a2a.sort();
     assert_eq!(of_a2a, ["first", "second"]);
     let of_a2e = of("a2e");
-    assert!(of_a2e.len() == 2 && !of_a2e.contains(&"none".to_owned()), "{of_a2e:?}");
+    assert!(
+        of_a2e.len() == 2 && !of_a2e.contains(&"none".to_owned()),
+        "{of_a2e:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_call_id_over_http_is_no_key_and_is_bounded() {
     let tool = reading();
     let counted = tool.clone();
-    let server = Place::without_native_tools().start_with(|builder| builder.tool(tool)).await;
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.tool(tool))
+        .await;
     let call = || Request::call("read", &json!({})).header("Toolpost-Call-Id", "call_1");
-    let [first, second] = [server.send(call()).await.json(), server.send(call()).await.json()];
+    let [first, second] = [
+        server.send(call()).await.json(),
+        server.send(call()).await.json(),
+    ];
     assert_ne!(first["invocation_id"], second["invocation_id"]);
     assert_eq!(counted.call_count(), 2);
     for odd in ["", "two words", "caf\u{e9}", &"x".repeat(257)] {
-        let told = server.send(Request::call("read", &json!({})).header("Toolpost-Call-Id", odd)).await;
-        assert_eq!((told.status(), told.code().as_str()), (400, "bad_call_id"), "{odd:?}");
+        let told = server
+            .send(Request::call("read", &json!({})).header("Toolpost-Call-Id", odd))
+            .await;
+        assert_eq!(
+            (told.status(), told.code().as_str()),
+            (400, "bad_call_id"),
+            "{odd:?}"
+        );
     }
     let longest = Request::call("read", &json!({})).header("Toolpost-Call-Id", "x".repeat(256));
     assert_eq!(server.send(longest).await.status(), 200);
@@ -120,8 +168,12 @@ async fn a_token_brings_its_tenant() {
     place.config.tokens[0].tenant = Some("acme".to_owned());
     let server = place.start_with(|builder| builder.tool(reading())).await;
     let with_token = |request: Request| request.bearer("the token of ci");
-    server.send(with_token(Request::call("read", &json!({})))).await;
-    server.send(with_token(over_mcp(&json!(1), &json!({})))).await;
+    server
+        .send(with_token(Request::call("read", &json!({}))))
+        .await;
+    server
+        .send(with_token(over_mcp(&json!(1), &json!({}))))
+        .await;
     server.send(with_token(over_a2a("m1", &["one"]))).await;
     server.send(Request::call("read", &json!({}))).await;
     let lines = exported(&server).await;
@@ -130,8 +182,17 @@ async fn a_token_brings_its_tenant() {
         .filter(|line| line["record"] == "tool_surface")
         .map(|line| (&line["scope"], &line["tenant"]))
         .collect();
-    assert_eq!(surfaces, [(&json!("tenant"), &json!("acme")), (&json!("session"), &Value::Null)]);
+    assert_eq!(
+        surfaces,
+        [
+            (&json!("tenant"), &json!("acme")),
+            (&json!("session"), &Value::Null)
+        ]
+    );
     let calls = lines.iter().filter(|line| line["record"] == "invocation");
-    let first = &lines.iter().find(|line| line["record"] == "tool_surface").unwrap()["surface_id"];
+    let first = &lines
+        .iter()
+        .find(|line| line["record"] == "tool_surface")
+        .unwrap()["surface_id"];
     assert_eq!(calls.filter(|call| call["surface_id"] == *first).count(), 3);
 }

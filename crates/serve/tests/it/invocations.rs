@@ -14,23 +14,26 @@ const BOB: &str = "bob-has-a-token";
 const OLGA: &str = "olga-has-a-token";
 
 async fn server_with(tool: &MockTool) -> Running {
-    let place = Place::without_native_tools().with_token("bob", Role::Agent, BOB).with_token(
-        "olga",
-        Role::Operator,
-        OLGA,
-    );
+    let place = Place::without_native_tools()
+        .with_token("bob", Role::Agent, BOB)
+        .with_token("olga", Role::Operator, OLGA);
     let tool = tool.clone();
     place.start_with(|builder| builder.tool(tool)).await
 }
 
 /// Begins a call and waits until it stands at the gate.
 async fn begin(server: &Running, gate: &Gate) -> (Connection, String) {
-    let mut connection = server.begin(Request::call("wait", &json!({})).streamed()).await;
+    let mut connection = server
+        .begin(Request::call("wait", &json!({})).streamed())
+        .await;
     connection.head().await;
     let frame = connection.frame().await.unwrap();
     gate.entered(1).await;
     let data: Value = serde_json::from_str(&frame.data).unwrap();
-    (connection, data["invocation_id"].as_str().unwrap().to_owned())
+    (
+        connection,
+        data["invocation_id"].as_str().unwrap().to_owned(),
+    )
 }
 
 async fn result(connection: &mut Connection) -> Value {
@@ -42,17 +45,27 @@ async fn result(connection: &mut Connection) -> Value {
 #[tokio::test]
 async fn a_call_is_stopped_at_the_deadline_wished_for() {
     let gate = Gate::new();
-    let tool = MockTool::named("demo.wait").gate(&gate).class(EffectClass::Execute);
+    let tool = MockTool::named("demo.wait")
+        .gate(&gate)
+        .class(EffectClass::Execute);
     let server = server_with(&tool).await;
-    let answer = server.send(Request::post("/tools/wait/call?timeout=0.01", "{}")).await;
+    let answer = server
+        .send(Request::post("/tools/wait/call?timeout=0.01", "{}"))
+        .await;
     let result = answer.json();
-    assert_eq!((answer.status(), &result["outcome"]), (200, &json!("timed_out")));
+    assert_eq!(
+        (answer.status(), &result["outcome"]),
+        (200, &json!("timed_out"))
+    );
     assert_eq!(
         (&result["error"]["class"], &result["error"]["retry"]["safe"]),
         (&json!("timeout"), &json!(false))
     );
     let message = result["error"]["message"].as_str().unwrap();
-    assert_eq!(message, "the call was stopped at its deadline of 10 ms; it may have taken effect");
+    assert_eq!(
+        message,
+        "the call was stopped at its deadline of 10 ms; it may have taken effect"
+    );
     assert_eq!(tool.call_count(), 1);
 }
 
@@ -63,14 +76,20 @@ async fn the_operator_has_the_last_word_on_deadlines() {
     let mut place = Place::without_native_tools();
     let short = std::time::Duration::from_millis(20);
     place.config.limits.deadline_ceiling = short;
-    place
-        .config
-        .tools
-        .insert("wait".to_owned(), ToolSettings { timeout: Some(short * 2), ..ToolSettings::default() });
+    place.config.tools.insert(
+        "wait".to_owned(),
+        ToolSettings {
+            timeout: Some(short * 2),
+            ..ToolSettings::default()
+        },
+    );
     let server = place.start_with(|builder| builder.tool(tool)).await;
     for target in ["/tools/wait/call?timeout=3600", "/tools/wait/call"] {
         let result = server.send(Request::post(target, "{}")).await.json();
-        assert_eq!(result["error"]["message"], "the call was stopped at its deadline of 20 ms", "{target}");
+        assert_eq!(
+            result["error"]["message"], "the call was stopped at its deadline of 20 ms",
+            "{target}"
+        );
     }
 }
 
@@ -90,11 +109,25 @@ async fn a_deadline_that_is_none_is_refused() {
         ("", "bad_query"),
         ("1,5", "bad_query"),
     ] {
-        let refused = server.send(Request::post(format!("/tools/wait/call?timeout={value}"), "{}")).await;
-        assert_eq!((refused.status(), refused.code().as_str()), (400, code), "{value}");
+        let refused = server
+            .send(Request::post(
+                format!("/tools/wait/call?timeout={value}"),
+                "{}",
+            ))
+            .await;
+        assert_eq!(
+            (refused.status(), refused.code().as_str()),
+            (400, code),
+            "{value}"
+        );
     }
     assert_eq!(tool.call_count(), 0);
-    let kept = server.send(Request::post("/tools/wait/call?timeout=1.5&correlation_id=a%20b", "{}")).await;
+    let kept = server
+        .send(Request::post(
+            "/tools/wait/call?timeout=1.5&correlation_id=a%20b",
+            "{}",
+        ))
+        .await;
     assert_eq!(kept.status(), 200);
 }
 
@@ -107,9 +140,15 @@ async fn a_call_is_canceled_by_its_caller_or_an_operator_and_by_nobody_else() {
         let (mut connection, id) = begin(&server, &gate).await;
         let cancel = Request::post(format!("/invocations/{id}/cancel"), "");
         let stranger = server.send(cancel.clone().bearer(BOB)).await;
-        assert_eq!((stranger.status(), stranger.code().as_str()), (404, "unknown_invocation"));
+        assert_eq!(
+            (stranger.status(), stranger.code().as_str()),
+            (404, "unknown_invocation")
+        );
         let asked = server.send(cancel.clone().bearer(&token)).await;
-        assert_eq!(asked.json(), json!({ "invocation_id": id, "cancel": "requested" }));
+        assert_eq!(
+            asked.json(),
+            json!({ "invocation_id": id, "cancel": "requested" })
+        );
         let result = result(&mut connection).await;
         assert_eq!(result["outcome"], "canceled");
         assert_eq!(
@@ -118,7 +157,10 @@ async fn a_call_is_canceled_by_its_caller_or_an_operator_and_by_nobody_else() {
         );
         server.ended(&id).await;
         let late = server.send(cancel.clone().bearer(&token)).await;
-        assert_eq!(late.json(), json!({ "invocation_id": id, "cancel": "already_ended" }));
+        assert_eq!(
+            late.json(),
+            json!({ "invocation_id": id, "cancel": "already_ended" })
+        );
         assert_eq!(server.send(cancel.bearer(BOB)).await.status(), 404);
     }
 }
@@ -142,10 +184,16 @@ async fn a_call_is_seen_by_its_caller_and_by_operators() {
     let result = result(&mut connection).await;
     for token in [own.as_str(), OLGA] {
         let told = server.ended_for(look(token)).await.json();
-        assert_eq!(told, json!({ "invocation_id": id, "status": "ended", "tool": "wait", "result": result }));
+        assert_eq!(
+            told,
+            json!({ "invocation_id": id, "status": "ended", "tool": "wait", "result": result })
+        );
     }
     let stranger = server.send(look(BOB)).await;
-    assert_eq!((stranger.status(), stranger.code().as_str()), (404, "unknown_invocation"));
+    assert_eq!(
+        (stranger.status(), stranger.code().as_str()),
+        (404, "unknown_invocation")
+    );
 }
 
 #[tokio::test]
@@ -154,14 +202,22 @@ async fn an_id_that_is_none_is_told_apart_from_one_that_is_unknown() {
     for (id, status, code) in [
         ("none", 400, "bad_id"),
         ("0192f0e0-0000-7000-8000-00000000000g", 400, "bad_id"),
-        ("0192f0e0-0000-7000-8000-000000000000", 404, "unknown_invocation"),
+        (
+            "0192f0e0-0000-7000-8000-000000000000",
+            404,
+            "unknown_invocation",
+        ),
     ] {
         for request in [
             Request::get(format!("/invocations/{id}")),
             Request::post(format!("/invocations/{id}/cancel"), ""),
         ] {
             let refused = server.send(request).await;
-            assert_eq!((refused.status(), refused.code().as_str()), (status, code), "{id}");
+            assert_eq!(
+                (refused.status(), refused.code().as_str()),
+                (status, code),
+                "{id}"
+            );
         }
     }
 }

@@ -38,14 +38,22 @@ impl Drop for Watched {
 struct Nothing {}
 
 /// A tool whose calls wait until `open` is let through, and tell when they begin and when they are dropped.
-fn waiting(open: &Arc<tokio::sync::Semaphore>) -> (impl Tool + use<>, mpsc::UnboundedReceiver<Heard>) {
+fn waiting(
+    open: &Arc<tokio::sync::Semaphore>,
+) -> (impl Tool + use<>, mpsc::UnboundedReceiver<Heard>) {
     let (tell, heard) = mpsc::unbounded_channel();
     let open = Arc::clone(open);
-    let tool =
-        FnTool::named("demo.wait").unwrap().class(EffectClass::Read).run(move |_: Nothing, context| {
+    let tool = FnTool::named("demo.wait")
+        .unwrap()
+        .class(EffectClass::Read)
+        .run(move |_: Nothing, context| {
             let (tell, open) = (tell.clone(), Arc::clone(&open));
             async move {
-                let mut watched = Watched { id: context.invocation_id(), tell: tell.clone(), done: false };
+                let mut watched = Watched {
+                    id: context.invocation_id(),
+                    tell: tell.clone(),
+                    done: false,
+                };
                 let _ = tell.send(Heard::Entered(watched.id));
                 open.acquire().await.unwrap().forget();
                 watched.done = true;
@@ -75,8 +83,13 @@ async fn outcome(server: &Running, id: InvocationId) -> String {
 async fn a_caller_that_goes_away_ends_its_call() {
     let open = Arc::new(tokio::sync::Semaphore::new(0));
     let (tool, mut heard) = waiting(&open);
-    let server = Place::without_native_tools().start_with(|builder| builder.tool(tool)).await;
-    for request in [Request::call("wait", &json!({})), Request::call("wait", &json!({})).streamed()] {
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.tool(tool))
+        .await;
+    for request in [
+        Request::call("wait", &json!({})),
+        Request::call("wait", &json!({})).streamed(),
+    ] {
         let connection = server.begin(request).await;
         let id = entered(&mut heard).await;
         drop(connection);
@@ -92,8 +105,12 @@ async fn a_caller_that_goes_away_ends_its_call() {
 async fn a_caller_that_goes_away_after_some_events_ends_its_call() {
     let open = Arc::new(tokio::sync::Semaphore::new(0));
     let (tool, mut heard) = waiting(&open);
-    let server = Place::without_native_tools().start_with(|builder| builder.tool(tool)).await;
-    let mut connection = server.begin(Request::call("wait", &json!({})).streamed()).await;
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.tool(tool))
+        .await;
+    let mut connection = server
+        .begin(Request::call("wait", &json!({})).streamed())
+        .await;
     connection.head().await;
     connection.frame().await.unwrap();
     let id = entered(&mut heard).await;
@@ -106,9 +123,14 @@ async fn a_caller_that_goes_away_after_some_events_ends_its_call() {
 async fn a_call_with_a_key_goes_on_without_its_caller() {
     let open = Arc::new(tokio::sync::Semaphore::new(0));
     let (tool, mut heard) = waiting(&open);
-    let server = Place::without_native_tools().start_with(|builder| builder.tool(tool)).await;
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.tool(tool))
+        .await;
     let call = Request::call("wait", &json!({}));
-    let (plain, streamed) = (call.clone().key("plain"), call.clone().key("streamed").streamed());
+    let (plain, streamed) = (
+        call.clone().key("plain"),
+        call.clone().key("streamed").streamed(),
+    );
     let first = server.begin(plain.clone()).await;
     let one = entered(&mut heard).await;
     let second = server.begin(streamed.clone()).await;
@@ -142,10 +164,13 @@ async fn a_caller_that_leaves_the_queue_never_starts() {
     let server = place.start_with(|builder| builder.tool(tool.clone())).await;
     let mut running = server.begin(Request::call("wait", &json!({}))).await;
     gate.entered(1).await;
-    let mut queued = server.begin(Request::call("wait", &json!({})).streamed()).await;
+    let mut queued = server
+        .begin(Request::call("wait", &json!({})).streamed())
+        .await;
     queued.head().await;
     let frame = queued.frame().await.unwrap();
-    let id = serde_json::from_str::<serde_json::Value>(&frame.data).unwrap()["invocation_id"].clone();
+    let id =
+        serde_json::from_str::<serde_json::Value>(&frame.data).unwrap()["invocation_id"].clone();
     drop(queued);
     let told = server.ended(id.as_str().unwrap()).await.json();
     assert_eq!(told["result"]["outcome"], "canceled");

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolpost_config::ToolSettings;
 use toolpost_model::{
-    EffectClass, ExternalMapping, Lifecycle, Loading, Requirements, Role, Rule, RuleOrigin, ToolKind,
+    EffectClass, ExternalMapping, Lifecycle, Loading, Requirements, Role, Rule, RuleOrigin,
+    ToolKind,
 };
 use toolpost_testkit::MockTool;
 
@@ -23,14 +24,17 @@ fn paint() -> MockTool {
         "required": ["colour"],
         "additionalProperties": false,
     });
-    MockTool::named("demo.paint").class(EffectClass::Write).schema(schema).declare(|declaration| {
-        declaration.title = Some("Paint".to_owned());
-        declaration.description = "Paints the shed".to_owned();
-        declaration.kind = ToolKind::File;
-        declaration.tags = vec!["shed".to_owned(), "write".to_owned()];
-        declaration.output.schema = Some(Arc::new(json!({ "type": "object" })));
-        declaration.interface.safety.destructive = true;
-    })
+    MockTool::named("demo.paint")
+        .class(EffectClass::Write)
+        .schema(schema)
+        .declare(|declaration| {
+            declaration.title = Some("Paint".to_owned());
+            declaration.description = "Paints the shed".to_owned();
+            declaration.kind = ToolKind::File;
+            declaration.tags = vec!["shed".to_owned(), "write".to_owned()];
+            declaration.output.schema = Some(Arc::new(json!({ "type": "object" })));
+            declaration.interface.safety.destructive = true;
+        })
 }
 
 fn look() -> MockTool {
@@ -48,40 +52,65 @@ fn measure() -> MockTool {
 }
 
 fn hidden_tools() -> Vec<MockTool> {
-    let lifecycle = |id: &str, lifecycle| MockTool::named(id).declare(|tool| tool.lifecycle = lifecycle);
-    let requires = |id: &str, requires| MockTool::named(id).declare(|tool| tool.requires = requires);
+    let lifecycle =
+        |id: &str, lifecycle| MockTool::named(id).declare(|tool| tool.lifecycle = lifecycle);
+    let requires =
+        |id: &str, requires| MockTool::named(id).declare(|tool| tool.requires = requires);
     vec![
-        lifecycle("hidden.unset", Lifecycle::RequiresSetup("a brush".to_owned())),
+        lifecycle(
+            "hidden.unset",
+            Lifecycle::RequiresSetup("a brush".to_owned()),
+        ),
         MockTool::named("hidden.off"),
         MockTool::named("hidden.ruled_out"),
-        requires("hidden.bosses", Requirements { roles: vec![Role::Operator], ..Requirements::default() }),
+        requires(
+            "hidden.bosses",
+            Requirements {
+                roles: vec![Role::Operator],
+                ..Requirements::default()
+            },
+        ),
         requires(
             "hidden.seeing",
-            Requirements { model_capabilities: vec!["vision".to_owned()], ..Requirements::default() },
+            Requirements {
+                model_capabilities: vec!["vision".to_owned()],
+                ..Requirements::default()
+            },
         ),
         requires(
             "hidden.elsewhere",
-            Requirements { tasks: vec!["roof".to_owned()], ..Requirements::default() },
+            Requirements {
+                tasks: vec!["roof".to_owned()],
+                ..Requirements::default()
+            },
         ),
     ]
 }
 
 async fn shed() -> Running {
     let place = Place::without_native_tools();
-    place.start_with(|builder| builder.tool(paint()).tool(look()).tool(measure())).await
+    place
+        .start_with(|builder| builder.tool(paint()).tool(look()).tool(measure()))
+        .await
 }
 
 async fn shed_with_secrets() -> Running {
     let mut place = Place::without_native_tools().with_token("olga", Role::Operator, OLGA);
-    place.config.rules = vec![Rule::parse("deny hidden.ruled_out", RuleOrigin::Cli, "test").unwrap()];
-    place
-        .config
-        .tools
-        .insert("hidden.off".to_owned(), ToolSettings { enabled: Some(false), ..ToolSettings::default() });
+    place.config.rules =
+        vec![Rule::parse("deny hidden.ruled_out", RuleOrigin::Cli, "test").unwrap()];
+    place.config.tools.insert(
+        "hidden.off".to_owned(),
+        ToolSettings {
+            enabled: Some(false),
+            ..ToolSettings::default()
+        },
+    );
     place
         .start_with(|builder| {
             let builder = builder.tool(look()).tool(measure());
-            hidden_tools().into_iter().fold(builder, |builder, tool| builder.tool(tool))
+            hidden_tools()
+                .into_iter()
+                .fold(builder, |builder, tool| builder.tool(tool))
         })
         .await
 }
@@ -94,13 +123,21 @@ async fn listed(server: &Running, query: &str) -> Value {
 
 async fn names(server: &Running, query: &str) -> Vec<String> {
     let list = listed(server, query).await;
-    list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    list["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
 async fn the_list_comes_in_five_formats() {
     let server = shed().await;
-    assert_eq!(listed(&server, "").await, listed(&server, "format=toolpost").await);
+    assert_eq!(
+        listed(&server, "").await,
+        listed(&server, "format=toolpost").await
+    );
     for format in ["toolpost", "openai", "anthropic", "gemini", "mcp"] {
         let list = listed(&server, &format!("format={format}&include_deferred=true")).await;
         insta::assert_json_snapshot!(format!("tools_for_{format}"), list);
@@ -115,7 +152,10 @@ async fn the_filters_choose() {
         ("include_deferred=true", vec!["paint", "look", "measure"]),
         ("include_deferred=false", vec!["paint", "look"]),
         ("kind=file", vec!["paint"]),
-        ("kind=function&include_deferred=true", vec!["look", "measure"]),
+        (
+            "kind=function&include_deferred=true",
+            vec!["look", "measure"],
+        ),
         ("kind=shell", vec![]),
         ("tags=shed", vec!["paint", "look"]),
         ("tags=shed,write", vec!["paint"]),
@@ -154,7 +194,11 @@ async fn a_question_that_makes_no_sense_is_refused() {
         ("limit=1&limit=2", "bad_query"),
     ] {
         let refused = server.send(Request::get(format!("/tools?{query}"))).await;
-        assert_eq!((refused.status(), refused.code().as_str()), (400, code), "{query}");
+        assert_eq!(
+            (refused.status(), refused.code().as_str()),
+            (400, code),
+            "{query}"
+        );
     }
 }
 
@@ -163,10 +207,20 @@ async fn what_is_hidden_is_named_with_its_reason_on_request() {
     let server = shed_with_secrets().await;
     assert_eq!(names(&server, "").await, ["look"]);
     let refused = server.send(Request::get("/tools?hidden=true")).await;
-    assert_eq!((refused.status(), refused.code().as_str()), (403, "operators_only"), "an agent is not told");
+    assert_eq!(
+        (refused.status(), refused.code().as_str()),
+        (403, "operators_only"),
+        "an agent is not told"
+    );
     // An operator looks at an agent's session as the agent sees it.
     let session = server.open_session(Request::post("/sessions", "")).await;
-    let answer = server.send(Request::get("/tools?hidden=true").session(&session).bearer(OLGA)).await;
+    let answer = server
+        .send(
+            Request::get("/tools?hidden=true")
+                .session(&session)
+                .bearer(OLGA),
+        )
+        .await;
     assert_eq!(answer.status(), 200, "{answer:?}");
     let list = answer.json();
     let reasons: Vec<(&str, &str)> = list["hidden"]
@@ -175,7 +229,10 @@ async fn what_is_hidden_is_named_with_its_reason_on_request() {
         .iter()
         .map(|tool| {
             assert!(!tool["explanation"].as_str().unwrap().is_empty());
-            (tool["name"].as_str().unwrap(), tool["reason"].as_str().unwrap())
+            (
+                tool["name"].as_str().unwrap(),
+                tool["reason"].as_str().unwrap(),
+            )
         })
         .collect();
     assert_eq!(
@@ -192,14 +249,24 @@ async fn what_is_hidden_is_named_with_its_reason_on_request() {
     );
     for (name, _) in &reasons[1..] {
         let looked = server.send(Request::get(format!("/tools/{name}"))).await;
-        assert_eq!((looked.status(), looked.code().as_str()), (404, "unknown_tool"), "{name}");
+        assert_eq!(
+            (looked.status(), looked.code().as_str()),
+            (404, "unknown_tool"),
+            "{name}"
+        );
     }
 }
 
 #[tokio::test]
 async fn settings_by_name_and_by_id_count_together() {
-    let off = ToolSettings { enabled: Some(false), ..ToolSettings::default() };
-    let deferred = ToolSettings { deferred: Some(true), ..ToolSettings::default() };
+    let off = ToolSettings {
+        enabled: Some(false),
+        ..ToolSettings::default()
+    };
+    let deferred = ToolSettings {
+        deferred: Some(true),
+        ..ToolSettings::default()
+    };
     for (by_id, by_name) in [(off.clone(), deferred.clone()), (deferred, off)] {
         let mut place = Place::without_native_tools();
         place.config.tools.insert("demo.look".to_owned(), by_id);
@@ -214,13 +281,25 @@ async fn a_session_sees_the_surface_it_asked_for() {
     let server = shed_with_secrets().await;
     let ask = json!({ "task": "roof", "model_capabilities": ["vision"] }).to_string();
     let session = server.open_session(Request::post("/sessions", ask)).await;
-    let list = server.send(Request::get("/tools").session(&session)).await.json();
-    let names: Vec<&str> =
-        list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let list = server
+        .send(Request::get("/tools").session(&session))
+        .await
+        .json();
+    let names: Vec<&str> = list["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["look", "seeing", "elsewhere"]);
-    let called = server.send(Request::call("elsewhere", &json!({})).session(&session)).await;
+    let called = server
+        .send(Request::call("elsewhere", &json!({})).session(&session))
+        .await;
     assert_eq!(called.status(), 200);
-    assert_eq!(server.call("elsewhere", json!({})).await.code(), "task_scope");
+    assert_eq!(
+        server.call("elsewhere", json!({})).await.code(),
+        "task_scope"
+    );
 }
 
 #[tokio::test]
@@ -248,14 +327,21 @@ async fn a_deferred_tool_can_be_called_once_it_was_shown_in_the_session() {
         let server = shed().await;
         let call = Request::call("measure", &json!({}));
         let too_early = server.send(call.clone()).await;
-        assert_eq!((too_early.status(), too_early.code().as_str()), (409, "schema_not_loaded"));
+        assert_eq!(
+            (too_early.status(), too_early.code().as_str()),
+            (409, "schema_not_loaded")
+        );
         assert_eq!(too_early.json()["error"]["retry"]["discover_first"], true);
         let other = server.open_session(Request::post("/sessions", "")).await;
         assert_eq!(server.send(look).await.status(), 200);
         let after = server.send(call.clone()).await;
         assert_eq!(after.status(), if counts { 200 } else { 409 });
         let elsewhere = server.send(call.session(&other)).await;
-        assert_eq!(elsewhere.status(), 409, "shown in one session is not shown in another");
+        assert_eq!(
+            elsewhere.status(),
+            409,
+            "shown in one session is not shown in another"
+        );
     }
 }
 
@@ -272,8 +358,10 @@ async fn where_showing_is_not_required_a_deferred_tool_can_be_called_at_once() {
 async fn the_command_line_behind_a_tool_is_shown_to_operators_only() {
     let tool = MockTool::named("demo.deploy").declare(|declaration| {
         let template = vec!["--host".to_owned(), "db-7.internal".to_owned()];
-        declaration.external_mappings =
-            vec![ExternalMapping { template, ..ExternalMapping::new("cli", "deploy") }];
+        declaration.external_mappings = vec![ExternalMapping {
+            template,
+            ..ExternalMapping::new("cli", "deploy")
+        }];
     });
     let place = Place::new().with_token("olga", Role::Operator, OLGA);
     let server = place.start_with(|builder| builder.tool(tool)).await;

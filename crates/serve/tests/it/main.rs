@@ -1,6 +1,13 @@
 //! The server from outside: raw HTTP over real sockets, on loopback. One binary, so that the crate links once.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
-#![expect(clippy::disallowed_methods, reason = "tests prepare and inspect real files")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should stop"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests prepare and inspect real files"
+)]
 
 mod client;
 mod running;

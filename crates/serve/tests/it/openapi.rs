@@ -12,11 +12,20 @@ const ROUTER: &str = include_str!("../../src/http.rs");
 /// Every `METHOD /path` of the router.
 fn routes() -> BTreeSet<String> {
     let mut routes = BTreeSet::new();
-    for line in ROUTER.lines().filter_map(|line| line.trim().strip_prefix(".route(")) {
+    for line in ROUTER
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(".route("))
+    {
         let (path, handlers) = line.split_once(", ").unwrap();
-        let path = if path == "HEALTH" { "/health" } else { path.trim_matches('"') };
+        let path = if path == "HEALTH" {
+            "/health"
+        } else {
+            path.trim_matches('"')
+        };
         for method in ["get", "post", "put", "patch", "delete"] {
-            if handlers.starts_with(&format!("{method}(")) || handlers.contains(&format!(").{method}(")) {
+            if handlers.starts_with(&format!("{method}("))
+                || handlers.contains(&format!(").{method}("))
+            {
                 routes.insert(format!("{} {path}", method.to_uppercase()));
             }
         }
@@ -51,12 +60,19 @@ async fn every_described_route_is_served_and_asks_for_a_token_as_it_says() {
         let (method, path) = route.split_once(' ').unwrap();
         let operation = &document["paths"][path][method.to_lowercase()];
         let filled = path.replace("{name}", "echo").replace("{id}", "x");
-        let method = ["GET", "POST", "DELETE"].into_iter().find(|known| *known == method).unwrap();
+        let method = ["GET", "POST", "DELETE"]
+            .into_iter()
+            .find(|known| *known == method)
+            .unwrap();
         let answer = server.send_bare(Request::new(method, filled)).await;
         let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
         assert_eq!(answer.status(), if is_open { 200 } else { 401 }, "{route}");
         let said = operation["responses"].get(answer.status().to_string());
-        assert!(said.is_some(), "{route} does not say that it answers {}", answer.status());
+        assert!(
+            said.is_some(),
+            "{route} does not say that it answers {}",
+            answer.status()
+        );
     }
 }
 
@@ -67,12 +83,18 @@ fn every_reference_leads_somewhere() {
             Value::Object(object) => {
                 if let Some(reference) = object.get("$ref") {
                     let reference = reference.as_str().unwrap();
-                    let pointer =
-                        reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} leads outside"));
-                    assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+                    let pointer = reference
+                        .strip_prefix('#')
+                        .unwrap_or_else(|| panic!("{reference} leads outside"));
+                    assert!(
+                        document.pointer(pointer).is_some(),
+                        "{reference} leads nowhere"
+                    );
                     *found += 1;
                 }
-                object.values().for_each(|inner| check(document, inner, found));
+                object
+                    .values()
+                    .for_each(|inner| check(document, inner, found));
             }
             Value::Array(items) => items.iter().for_each(|item| check(document, item, found)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -89,14 +111,21 @@ fn every_reference_leads_somewhere() {
 fn every_path_parameter_is_described() {
     let document = toolpost_serve::openapi_document();
     for (path, item) in document["paths"].as_object().unwrap() {
-        let in_path: BTreeSet<&str> =
-            path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        let in_path: BTreeSet<&str> = path
+            .split('/')
+            .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+            .collect();
         for (method, operation) in item.as_object().unwrap() {
-            let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let resolved = parameters.iter().map(|parameter| match parameter["$ref"].as_str() {
-                Some(reference) => document.pointer(&reference[1..]).unwrap(),
-                None => parameter,
-            });
+            let parameters = operation["parameters"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let resolved = parameters
+                .iter()
+                .map(|parameter| match parameter["$ref"].as_str() {
+                    Some(reference) => document.pointer(&reference[1..]).unwrap(),
+                    None => parameter,
+                });
             let described: BTreeSet<&str> = resolved
                 .filter(|parameter| parameter["in"] == "path")
                 .map(|parameter| parameter["name"].as_str().unwrap())

@@ -39,7 +39,10 @@ impl Place {
         let config = HostConfig {
             mode: Mode::Bypass,
             data_dir: Some(folder.path().join("data")),
-            http: HttpConfig { listen: ([127, 0, 0, 1], 0).into(), ..HttpConfig::default() },
+            http: HttpConfig {
+                listen: ([127, 0, 0, 1], 0).into(),
+                ..HttpConfig::default()
+            },
             ..HostConfig::default()
         };
         Self { folder, config }
@@ -49,7 +52,12 @@ impl Place {
     pub(crate) fn with_token(mut self, name: &str, role: Role, token: &str) -> Self {
         use sha2::{Digest as _, Sha256};
         let sha256 = Sha256::digest(token.as_bytes()).into();
-        self.config.tokens.push(TokenConfig { name: name.to_owned(), role, tenant: None, sha256 });
+        self.config.tokens.push(TokenConfig {
+            name: name.to_owned(),
+            role,
+            tenant: None,
+            sha256,
+        });
         self
     }
 
@@ -73,8 +81,14 @@ impl Place {
         self.start_with(|builder| builder).await
     }
 
-    pub(crate) async fn start_with(&self, change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Running {
-        let server = change(self.builder()).start().await.expect("the server starts");
+    pub(crate) async fn start_with(
+        &self,
+        change: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Running {
+        let server = change(self.builder())
+            .start()
+            .await
+            .expect("the server starts");
         Running { server }
     }
 }
@@ -136,7 +150,8 @@ impl Running {
 
     /// Asks until the call has ended, and gives what is told of it.
     pub(crate) async fn ended(&self, id: &str) -> Response {
-        self.ended_for(Request::get(format!("/invocations/{id}"))).await
+        self.ended_for(Request::get(format!("/invocations/{id}")))
+            .await
     }
 
     pub(crate) async fn ended_for(&self, request: Request) -> Response {

@@ -25,9 +25,17 @@ fn place() -> Place {
 #[track_caller]
 fn is_refused(refused: &Response, settings: &[&str]) {
     assert_eq!(refused.status(), 429, "{refused:?}");
-    let wait: u64 = refused.head.header("retry-after").expect("a time to try again").parse().unwrap();
+    let wait: u64 = refused
+        .head
+        .header("retry-after")
+        .expect("a time to try again")
+        .parse()
+        .unwrap();
     assert!(wait >= 1, "{refused:?}");
-    let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    let message = refused.json()["error"]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     for setting in settings {
         assert!(message.contains(&format!("`{setting}`")), "{message}");
     }
@@ -62,18 +70,27 @@ async fn slots_and_the_queue_are_not_one_agents_own() {
     let gate = Gate::new();
     let hold = MockTool::named("demo.hold").gate(&gate);
     let quick = MockTool::named("demo.quick").output("done");
-    let server = place.start_with(|builder| builder.tool(hold).tool(quick)).await;
+    let server = place
+        .start_with(|builder| builder.tool(hold).tool(quick))
+        .await;
     let hold = Request::call("hold", &json!({})).bearer(GREEDY);
     let running = begin_many(&server, &hold, 13).await;
     until(&server, 13, 0).await;
     // From two sessions, since one session may fill only half of the queue.
-    let other = server.open_session(Request::post("/sessions", "{}").bearer(GREEDY)).await;
+    let other = server
+        .open_session(Request::post("/sessions", "{}").bearer(GREEDY))
+        .await;
     let waiting = begin_many(&server, &hold, 15).await;
     let more = begin_many(&server, &hold.clone().session(&other), 10).await;
     until(&server, 13, 25).await;
-    is_refused(&server.send(hold.session(&other)).await, &["limits.queue", "limits.share"]);
+    is_refused(
+        &server.send(hold.session(&other)).await,
+        &["limits.queue", "limits.share"],
+    );
     for token in [ORDINARY, OPERATOR] {
-        let answered = server.send(Request::call("quick", &json!({})).bearer(token)).await;
+        let answered = server
+            .send(Request::call("quick", &json!({})).bearer(token))
+            .await;
         assert_eq!(answered.status(), 200, "{answered:?}");
     }
     until(&server, 13, 25).await;
@@ -99,7 +116,10 @@ async fn streams_are_not_one_agents_own() {
     }
     let settings = ["limits.streams", "limits.share"];
     is_refused(&server.send(stream.clone().bearer(GREEDY)).await, &settings);
-    for (request, token) in [(stream.clone(), ORDINARY), (Request::get("/events"), OPERATOR)] {
+    for (request, token) in [
+        (stream.clone(), ORDINARY),
+        (Request::get("/events"), OPERATOR),
+    ] {
         let mut connection = server.begin(request.bearer(token)).await;
         assert_eq!(connection.head().await.status, 200);
         open.push(connection);
@@ -108,7 +128,13 @@ async fn streams_are_not_one_agents_own() {
     let refused = a2e_stream(&server).await;
     assert_eq!(refused.status(), 429, "{refused:?}");
     assert!(refused.head.header("retry-after").is_some(), "{refused:?}");
-    assert!(refused.json()["detail"].as_str().unwrap().contains("`limits.streams`"), "{refused:?}");
+    assert!(
+        refused.json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("`limits.streams`"),
+        "{refused:?}"
+    );
     // What its reader leaves is free again.
     open.drain(..12);
     for _ in 0..10_000 {
@@ -125,10 +151,18 @@ async fn mcp_stream(server: &Running) -> Response {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
     let accept = "application/json, text/event-stream";
-    let hello = Request::post("/mcp", hello.to_string()).bearer(GREEDY).header("Accept", accept);
+    let hello = Request::post("/mcp", hello.to_string())
+        .bearer(GREEDY)
+        .header("Accept", accept);
     let opened = server.send(hello).await;
-    let session = opened.head.header("mcp-session-id").expect("a session").to_owned();
-    let stream = Request::get("/mcp").bearer(GREEDY).header("Mcp-Session-Id", session);
+    let session = opened
+        .head
+        .header("mcp-session-id")
+        .expect("a session")
+        .to_owned();
+    let stream = Request::get("/mcp")
+        .bearer(GREEDY)
+        .header("Mcp-Session-Id", session);
     server.send(stream.streamed()).await
 }
 
@@ -136,11 +170,14 @@ async fn mcp_stream(server: &Running) -> Response {
 async fn a2e_stream(server: &Running) -> Response {
     let opened = server.send(Request::post("/session", "")).await.json();
     let session = opened["session_id"].as_str().unwrap().to_owned();
-    let hello = json!({ "type": "handshake/req", "id": "h1", "agent_id": "greedy", "auth_token": GREEDY });
+    let hello =
+        json!({ "type": "handshake/req", "id": "h1", "agent_id": "greedy", "auth_token": GREEDY });
     let hello = Request::post("/send", hello.to_string()).header("X-Session-Id", &session);
     let taken = server.send(hello).await;
     assert_eq!(taken.status(), 200, "{taken:?}");
-    server.send(Request::get("/stream").header("X-Session-Id", &session)).await
+    server
+        .send(Request::get("/stream").header("X-Session-Id", &session))
+        .await
 }
 
 #[tokio::test]
@@ -163,11 +200,20 @@ async fn the_journal_is_not_one_agents_own() {
     assert_eq!(refused.code(), "journal_share");
     let before = size(&server).await;
     for _ in 0..16 {
-        assert_eq!(server.send(large.clone().bearer(GREEDY)).await.status(), 429);
+        assert_eq!(
+            server.send(large.clone().bearer(GREEDY)).await.status(),
+            429
+        );
     }
-    assert_eq!(size(&server).await, before, "a refused call leaves no record");
+    assert_eq!(
+        size(&server).await,
+        before,
+        "a refused call leaves no record"
+    );
     for token in [ORDINARY, OPERATOR] {
-        let answer = server.send(Request::call("echo", &json!({})).bearer(token)).await;
+        let answer = server
+            .send(Request::call("echo", &json!({})).bearer(token))
+            .await;
         assert_eq!(answer.status(), 200, "{answer:?}");
     }
     server.shut_down().await;
@@ -190,7 +236,9 @@ async fn kept_results_are_not_one_agents_own() {
             Ok::<_, toolpost_model::ToolFailure>(arguments.letter.repeat(256 << 10))
         });
     let server = place.start_with(|builder| builder.tool(tool)).await;
-    let call = |letter: &str, token: &str| Request::call("large", &json!({ "letter": letter })).bearer(token);
+    let call = |letter: &str, token: &str| {
+        Request::call("large", &json!({ "letter": letter })).bearer(token)
+    };
     let mut lost = None;
     for letter in "abcdefghijklmnop".chars() {
         let result = server.send(call(&letter.to_string(), GREEDY)).await.json();
@@ -200,7 +248,9 @@ async fn kept_results_are_not_one_agents_own() {
         lost = Some(result);
         break;
     }
-    let lost = lost.expect("it is stopped before the store is full").to_string();
+    let lost = lost
+        .expect("it is stopped before the store is full")
+        .to_string();
     for setting in ["`limits.artifacts`", "`limits.share`"] {
         assert!(lost.contains(setting), "{lost}");
     }
@@ -217,5 +267,7 @@ struct Large {
 }
 
 fn is_kept(result: &Value) -> bool {
-    result["artifacts"].as_array().is_some_and(|kept| !kept.is_empty())
+    result["artifacts"]
+        .as_array()
+        .is_some_and(|kept| !kept.is_empty())
 }

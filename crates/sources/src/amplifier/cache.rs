@@ -67,7 +67,10 @@ pub(super) struct Locked {
 impl Cache {
     /// Opens the cache, and makes it where it is missing: for its user alone.
     pub(super) fn open(path: &Path) -> Result<Self, CacheError> {
-        let failed = |source| CacheError::Io { path: path.to_owned(), source };
+        let failed = |source| CacheError::Io {
+            path: path.to_owned(),
+            source,
+        };
         let authority = ambient_authority();
         Dir::create_ambient_dir_all(path, authority).map_err(failed)?;
         let path = std::path::absolute(path).map_err(failed)?;
@@ -88,12 +91,18 @@ impl Cache {
         match Dir::open_ambient_dir(path, ambient_authority()) {
             Ok(_) => Self::open(path).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(CacheError::Io { path: path.to_owned(), source }),
+            Err(source) => Err(CacheError::Io {
+                path: path.to_owned(),
+                source,
+            }),
         }
     }
 
     pub(super) fn failed(&self, source: io::Error) -> CacheError {
-        CacheError::Io { path: self.path.clone(), source }
+        CacheError::Io {
+            path: self.path.clone(),
+            source,
+        }
     }
 
     /// The whole path of something in the cache.
@@ -121,7 +130,9 @@ impl Cache {
     ) -> Result<Locked, CacheError> {
         let locks = self.folder("locks")?;
         let options = || OpenOptions::new().write(true).create(true).clone();
-        let file = locks.open_with(format!("{name}.lock"), &options()).map_err(|error| self.failed(error))?;
+        let file = locks
+            .open_with(format!("{name}.lock"), &options())
+            .map_err(|error| self.failed(error))?;
         let mut told = false;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -130,7 +141,9 @@ impl Cache {
                 Err(errno) => return Err(self.failed(errno.into())),
             }
             if !told {
-                progress(Progress::Step("waiting for another host that works on the same".to_owned()));
+                progress(Progress::Step(
+                    "waiting for another host that works on the same".to_owned(),
+                ));
                 told = true;
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
@@ -138,20 +151,32 @@ impl Cache {
     }
 
     /// Reads a record; `None` where there is none.
-    pub(super) fn record<T: DeserializeOwned>(&self, inside: &str) -> Result<Option<T>, CacheError> {
+    pub(super) fn record<T: DeserializeOwned>(
+        &self,
+        inside: &str,
+    ) -> Result<Option<T>, CacheError> {
         let file = match self.dir.open(inside) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.failed(error)),
         };
         let mut text = String::new();
-        file.take(RECORD_BYTES).read_to_string(&mut text).map_err(|error| self.failed(error))?;
+        file.take(RECORD_BYTES)
+            .read_to_string(&mut text)
+            .map_err(|error| self.failed(error))?;
         let record = serde_json::from_str(&text);
-        record.map(Some).map_err(|source| CacheError::Record { path: self.path_of(inside), source })
+        record.map(Some).map_err(|source| CacheError::Record {
+            path: self.path_of(inside),
+            source,
+        })
     }
 
     /// Puts a record in its place, whole or not at all.
-    pub(super) fn keep_record(&self, inside: &str, record: &impl Serialize) -> Result<(), CacheError> {
+    pub(super) fn keep_record(
+        &self,
+        inside: &str,
+        record: &impl Serialize,
+    ) -> Result<(), CacheError> {
         let kept = || -> io::Result<()> {
             let text = serde_json::to_vec_pretty(record)?;
             let temporary = format!("{inside}.new");
@@ -165,7 +190,11 @@ impl Cache {
 
     /// How long ago a record was kept. `None`: there is none, or it says that it is from the future.
     pub(super) fn age(&self, inside: &str) -> Option<Duration> {
-        let kept = self.dir.metadata(inside).and_then(|found| found.modified()).ok()?;
+        let kept = self
+            .dir
+            .metadata(inside)
+            .and_then(|found| found.modified())
+            .ok()?;
         kept.into_std().elapsed().ok()
     }
 

@@ -18,11 +18,16 @@ pub(crate) fn declare(
         problem(module, "invalid_tool_name", message)
     })?;
     let mut declaration = declared.declaration;
-    let mut problems: Vec<SourceProblem> =
-        declared.notes.into_iter().map(|note| problem(module, "oversized", note)).collect();
+    let mut problems: Vec<SourceProblem> = declared
+        .notes
+        .into_iter()
+        .map(|note| problem(module, "oversized", note))
+        .collect();
     if let Err(error) = Schema::try_out(&declaration.input.schema) {
-        let message =
-            format!("the schema of its tool `{}` is broken, any object is taken instead: {error}", spec.name);
+        let message = format!(
+            "the schema of its tool `{}` is broken, any object is taken instead: {error}",
+            spec.name
+        );
         problems.push(problem(module, "invalid_schema", message));
         declaration.input.schema = Arc::new(json!({ "type": "object" }));
     }
@@ -31,7 +36,12 @@ pub(crate) fn declare(
 
 /// Something about a module that an operator should know.
 pub(crate) fn problem(module: &ModuleId, code: &str, message: String) -> SourceProblem {
-    SourceProblem { part: module.to_string(), origin: None, code: code.to_owned(), message }
+    SourceProblem {
+        part: module.to_string(),
+        origin: None,
+        code: code.to_owned(),
+        message,
+    }
 }
 
 /// A module that is not there.
@@ -45,14 +55,26 @@ pub(crate) fn not_loaded(failure: &LoadFailure) -> SourceProblem {
 }
 
 /// A module that brings nothing here, by its own choice unless a reason is given.
-pub(crate) fn declined(module: &ModuleId, origin: Option<String>, because: Option<&str>) -> SourceProblem {
-    let message = because.unwrap_or("its `mount` returned nothing and mounted nothing").to_owned();
-    SourceProblem { origin, ..problem(module, SourceProblem::DECLINED, message) }
+pub(crate) fn declined(
+    module: &ModuleId,
+    origin: Option<String>,
+    because: Option<&str>,
+) -> SourceProblem {
+    let message = because
+        .unwrap_or("its `mount` returned nothing and mounted nothing")
+        .to_owned();
+    SourceProblem {
+        origin,
+        ..problem(module, SourceProblem::DECLINED, message)
+    }
 }
 
 /// A module that is there, but for a part of it.
 pub(crate) fn reduced(failure: &LoadFailure) -> SourceProblem {
-    SourceProblem { code: SourceProblem::REDUCED.to_owned(), ..not_loaded(failure) }
+    SourceProblem {
+        code: SourceProblem::REDUCED.to_owned(),
+        ..not_loaded(failure)
+    }
 }
 
 /// Many problems of one kind with one module as one, with their number: a thousand tools too many are one mistake.
@@ -60,7 +82,10 @@ pub(crate) fn counted(problems: Vec<SourceProblem>) -> Vec<SourceProblem> {
     let mut kinds: Vec<(String, SourceProblem, usize)> = Vec::new();
     for problem in problems {
         let kind = kind_of(&problem);
-        match kinds.iter_mut().find(|(known, first, _)| *known == kind && first.part == problem.part) {
+        match kinds
+            .iter_mut()
+            .find(|(known, first, _)| *known == kind && first.part == problem.part)
+        {
             Some((_, _, count)) => *count += 1,
             None => kinds.push((kind, problem, 1)),
         }

@@ -95,7 +95,9 @@ enum FetchError {
     Unspoken(String),
     #[error("it has neither a folder nor a file `{0}`")]
     NoSubdirectory(String),
-    #[error("it is not in the cache, and nothing may be fetched\nhint: `toolpost modules fetch` fetches it")]
+    #[error(
+        "it is not in the cache, and nothing may be fetched\nhint: `toolpost modules fetch` fetches it"
+    )]
     Offline,
     #[error(
         "the copy in the cache is not what was fetched: somebody changed it, or the disk did\n\
@@ -111,9 +113,11 @@ impl FetchError {
         match self {
             Self::Cache(_) | Self::Changed(_) | Self::BrokenOff => LoadReason::Unknown,
             Self::NoSubdirectory(_) | Self::Tree(_) => LoadReason::InvalidPackageLayout,
-            Self::Git(_) | Self::Archive(_) | Self::NoPath(_) | Self::Unspoken(_) | Self::Offline => {
-                LoadReason::MissingSource
-            }
+            Self::Git(_)
+            | Self::Archive(_)
+            | Self::NoPath(_)
+            | Self::Unspoken(_)
+            | Self::Offline => LoadReason::MissingSource,
         }
     }
 
@@ -167,7 +171,9 @@ impl Fetcher {
         module: &PlannedModule,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Fetched, LoadFailure> {
-        self.get(module, Freshness::AsPinned, progress).await.map_err(|error| error.of(module))
+        self.get(module, Freshness::AsPinned, progress)
+            .await
+            .map_err(|error| error.of(module))
     }
 
     /// The same, fetched anew: a branch may have moved. Where that fails, what was pinned stays.
@@ -176,14 +182,19 @@ impl Fetcher {
         module: &PlannedModule,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Fetched, LoadFailure> {
-        self.get(module, Freshness::Latest, progress).await.map_err(|error| error.of(module))
+        self.get(module, Freshness::Latest, progress)
+            .await
+            .map_err(|error| error.of(module))
     }
 
     /// What is here without fetching anything; `None` where something would have to be fetched.
     pub async fn look(&self, module: &PlannedModule) -> Result<Option<Fetched>, LoadFailure> {
         let looked = async {
             let Some(source) = &module.source else {
-                return Ok(Some(Fetched { root: None, pin: Pin::Package }));
+                return Ok(Some(Fetched {
+                    root: None,
+                    pin: Pin::Package,
+                }));
             };
             match Remote::of(source) {
                 None => in_place(source).map(Some),
@@ -198,7 +209,8 @@ impl Fetcher {
 
     /// Takes a module out of the cache; whether it was there.
     pub async fn remove(&self, source: &ModuleSource) -> Result<bool, CacheError> {
-        let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(&self.supply.cache)?) else {
+        let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(&self.supply.cache)?)
+        else {
             return Ok(false);
         };
         remove(&cache, &remote.entry).await
@@ -206,11 +218,20 @@ impl Fetcher {
 
     /// Takes everything out of the cache that none of these sources means: where it came from.
     pub async fn remove_unused(&self, used: &[&ModuleSource]) -> Result<Vec<String>, CacheError> {
-        let Some(cache) = Cache::look(&self.supply.cache)? else { return Ok(Vec::new()) };
-        let used: Vec<String> =
-            used.iter().filter_map(|source| Remote::of(source)).map(|remote| remote.entry).collect();
+        let Some(cache) = Cache::look(&self.supply.cache)? else {
+            return Ok(Vec::new());
+        };
+        let used: Vec<String> = used
+            .iter()
+            .filter_map(|source| Remote::of(source))
+            .map(|remote| remote.entry)
+            .collect();
         let mut removed = Vec::new();
-        for entry in cache.names(MODULES)?.into_iter().filter(|entry| !used.contains(entry)) {
+        for entry in cache
+            .names(MODULES)?
+            .into_iter()
+            .filter(|entry| !used.contains(entry))
+        {
             let source = source_of(&cache, &entry);
             remove(&cache, &entry).await?;
             removed.push(source.unwrap_or(entry));
@@ -224,8 +245,15 @@ impl Fetcher {
         freshness: Freshness,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Fetched, FetchError> {
-        let Some(source) = &module.source else { return Ok(Fetched { root: None, pin: Pin::Package }) };
-        let Some(remote) = Remote::of(source) else { return in_place(source) };
+        let Some(source) = &module.source else {
+            return Ok(Fetched {
+                root: None,
+                pin: Pin::Package,
+            });
+        };
+        let Some(remote) = Remote::of(source) else {
+            return in_place(source);
+        };
         if freshness == Freshness::AsPinned
             && let Some(cache) = Cache::look(&self.supply.cache)?
             && let Some(pinned) = remote.pinned(&cache).await?
@@ -250,15 +278,27 @@ impl Fetcher {
 
 /// What is in the cache of a source that must be fetched, if it is still what was fetched. Reads files and waits for
 /// them, for whoever puts a configuration together before there is a host.
-pub fn cached_module(cache: &Path, source: &ModuleSource) -> Result<Option<CachedModule>, CacheError> {
-    let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(cache)?) else { return Ok(None) };
-    let Some(record) = cache.record::<PinRecord>(&remote.inside(PIN))? else { return Ok(None) };
+pub fn cached_module(
+    cache: &Path,
+    source: &ModuleSource,
+) -> Result<Option<CachedModule>, CacheError> {
+    let (Some(remote), Some(cache)) = (Remote::of(source), Cache::look(cache)?) else {
+        return Ok(None);
+    };
+    let Some(record) = cache.record::<PinRecord>(&remote.inside(PIN))? else {
+        return Ok(None);
+    };
     let sound = remote.folder(&cache, &record).and_then(|dir| {
         let digest = tree::digest(&dir)?;
         remote.checked(&cache, &record, &digest)
     });
     let repository = cache.path_of(&remote.inside(&record.folder));
-    Ok(sound.ok().and_then(|fetched| Some(CachedModule { root: fetched.root?, repository })))
+    Ok(sound.ok().and_then(|fetched| {
+        Some(CachedModule {
+            root: fetched.root?,
+            repository,
+        })
+    }))
 }
 
 /// A module, or a bundle, in the cache.
@@ -274,12 +314,18 @@ fn in_place(source: &ModuleSource) -> Result<Fetched, FetchError> {
     match source {
         ModuleSource::Path(path) => {
             let there = rustix::fs::stat(path).is_ok();
-            let found = there.then(|| Fetched { root: Some(path.clone()), pin: Pin::Path });
+            let found = there.then(|| Fetched {
+                root: Some(path.clone()),
+                pin: Pin::Path,
+            });
             found.ok_or_else(|| FetchError::NoPath(path.clone()))
         }
         ModuleSource::Unspoken { why, .. } => Err(FetchError::Unspoken(why.clone())),
         ModuleSource::Package(_) | ModuleSource::Git { .. } | ModuleSource::Archive { .. } => {
-            Ok(Fetched { root: None, pin: Pin::Package })
+            Ok(Fetched {
+                root: None,
+                pin: Pin::Package,
+            })
         }
     }
 }
@@ -310,16 +356,32 @@ struct Remote<'a> {
 impl<'a> Remote<'a> {
     fn of(source: &'a ModuleSource) -> Option<Self> {
         let (url, subdirectory) = match source {
-            ModuleSource::Git { url, subdirectory, .. } | ModuleSource::Archive { url, subdirectory } => {
-                (url, subdirectory.as_deref())
+            ModuleSource::Git {
+                url, subdirectory, ..
             }
-            ModuleSource::Path(_) | ModuleSource::Package(_) | ModuleSource::Unspoken { .. } => return None,
+            | ModuleSource::Archive { url, subdirectory } => (url, subdirectory.as_deref()),
+            ModuleSource::Path(_) | ModuleSource::Package(_) | ModuleSource::Unspoken { .. } => {
+                return None;
+            }
         };
-        let mut remote = Self { source, subdirectory, entry: String::new() };
+        let mut remote = Self {
+            source,
+            subdirectory,
+            entry: String::new(),
+        };
         let digest = Sha256::digest(remote.told().as_bytes());
-        let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let name = url
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or_default();
         let legal = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let name: String = name.trim_end_matches(".git").chars().filter(legal).take(48).collect();
+        let name: String = name
+            .trim_end_matches(".git")
+            .chars()
+            .filter(legal)
+            .take(48)
+            .collect();
         remote.entry = format!("{}-{}", name.trim_start_matches('.'), hex(&digest[..8]));
         Some(remote)
     }
@@ -327,7 +389,10 @@ impl<'a> Remote<'a> {
     /// The source as plans write it, without its subdirectory.
     fn told(&self) -> String {
         let text = self.source.to_string();
-        text.split("#subdirectory=").next().unwrap_or_default().to_owned()
+        text.split("#subdirectory=")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     fn inside(&self, name: &str) -> String {
@@ -336,7 +401,9 @@ impl<'a> Remote<'a> {
 
     /// What was fetched before, if it is still what was fetched.
     async fn pinned(&self, cache: &Cache) -> Result<Option<Fetched>, FetchError> {
-        let Some(record) = cache.record::<PinRecord>(&self.inside(PIN))? else { return Ok(None) };
+        let Some(record) = cache.record::<PinRecord>(&self.inside(PIN))? else {
+            return Ok(None);
+        };
         let dir = self.folder(cache, &record)?;
         let changed = |_| FetchError::Changed(cache.path_of(&self.inside(&record.folder)));
         let digest = tree_digest(dir).await.map_err(changed)?;
@@ -345,15 +412,23 @@ impl<'a> Remote<'a> {
 
     /// The folder that a record names. It may name anything, where somebody changed it.
     fn folder(&self, cache: &Cache, record: &PinRecord) -> Result<Dir, FetchError> {
-        let plain = record.folder.len() == 32 && record.folder.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let plain =
+            record.folder.len() == 32 && record.folder.bytes().all(|byte| byte.is_ascii_hexdigit());
         let inside = self.inside(&record.folder);
         let dir = cache.dir().open_dir(&inside).ok().filter(|_| plain);
         dir.ok_or_else(|| FetchError::Changed(cache.path_of(&inside)))
     }
 
-    fn checked(&self, cache: &Cache, record: &PinRecord, digest: &str) -> Result<Fetched, FetchError> {
+    fn checked(
+        &self,
+        cache: &Cache,
+        record: &PinRecord,
+        digest: &str,
+    ) -> Result<Fetched, FetchError> {
         if record.pin.digest() != Some(digest) || record.source != self.told() {
-            return Err(FetchError::Changed(cache.path_of(&self.inside(&record.folder))));
+            return Err(FetchError::Changed(
+                cache.path_of(&self.inside(&record.folder)),
+            ));
         }
         self.found(cache, record)
     }
@@ -361,9 +436,15 @@ impl<'a> Remote<'a> {
     /// The folder that the plan means, of an entry that is sound.
     fn found(&self, cache: &Cache, record: &PinRecord) -> Result<Fetched, FetchError> {
         let inside = self.inside(&record.folder);
-        let dir = cache.dir().open_dir(&inside).map_err(|error| cache.failed(error))?;
+        let dir = cache
+            .dir()
+            .open_dir(&inside)
+            .map_err(|error| cache.failed(error))?;
         let root = root_in(&dir, &cache.path_of(&inside), self.subdirectory)?;
-        Ok(Fetched { root: Some(root), pin: record.pin.clone() })
+        Ok(Fetched {
+            root: Some(root),
+            pin: record.pin.clone(),
+        })
     }
 
     async fn fetch(
@@ -389,7 +470,11 @@ impl<'a> Remote<'a> {
         };
         let digest = pin.digest().unwrap_or_default();
         let folder = digest.get(..32).unwrap_or(digest).to_owned();
-        let record = PinRecord { source: self.told(), folder, pin };
+        let record = PinRecord {
+            source: self.told(),
+            folder,
+            pin,
+        };
         cache.clear(&self.inside(&record.folder))?;
         let place = self.inside(&record.folder);
         staging.rename(FILES, cache.dir(), &place).map_err(failed)?;
@@ -410,15 +495,22 @@ impl<'a> Remote<'a> {
         let digest = |staging: &Dir| staging.open_dir(FILES).map_err(TreeError::from);
         match self.source {
             ModuleSource::Git { url, reference, .. } => {
-                let commit = git::checkout(supply, (url, reference.as_deref()), files, progress).await?;
+                let commit =
+                    git::checkout(supply, (url, reference.as_deref()), files, progress).await?;
                 let dir = digest(staging)?;
                 // The files are what counts; without its folder nothing takes them for a repository.
                 dir.remove_dir_all(".git").map_err(TreeError::from)?;
-                Ok(Pin::Git { commit, digest: tree_digest(dir).await? })
+                Ok(Pin::Git {
+                    commit,
+                    digest: tree_digest(dir).await?,
+                })
             }
             ModuleSource::Archive { url, .. } => {
                 let archive = archive::fetch(supply, url, (staging, FILES), progress).await?;
-                Ok(Pin::Archive { archive, digest: tree_digest(digest(staging)?).await? })
+                Ok(Pin::Archive {
+                    archive,
+                    digest: tree_digest(digest(staging)?).await?,
+                })
             }
             ModuleSource::Path(_) | ModuleSource::Package(_) | ModuleSource::Unspoken { .. } => {
                 Err(FetchError::BrokenOff)
@@ -452,8 +544,13 @@ async fn tree_digest(dir: Dir) -> Result<String, FetchError> {
 /// The folder, or the file, that is the module or the bundle. Archives often hold one folder with everything in it, which
 /// is looked through.
 fn root_in(dir: &Dir, path: &Path, subdirectory: Option<&str>) -> Result<PathBuf, FetchError> {
-    let names = dir.entries().map_err(TreeError::from)?.map(|entry| Ok(entry?.file_name()));
-    let names = names.collect::<std::io::Result<Vec<_>>>().map_err(TreeError::from)?;
+    let names = dir
+        .entries()
+        .map_err(TreeError::from)?
+        .map(|entry| Ok(entry?.file_name()));
+    let names = names
+        .collect::<std::io::Result<Vec<_>>>()
+        .map_err(TreeError::from)?;
     let only = match names.as_slice() {
         [only] => Some(only),
         _ => None,
@@ -464,14 +561,19 @@ fn root_in(dir: &Dir, path: &Path, subdirectory: Option<&str>) -> Result<PathBuf
         let within = only_folder.map(|only| Path::new(only).join(inner));
         let places = [Some(PathBuf::from(inner)), within];
         // Bundles are named by their files. A tree in the cache holds neither links nor devices.
-        let found = places.into_iter().flatten().find(|place| dir.metadata(place).is_ok());
+        let found = places
+            .into_iter()
+            .flatten()
+            .find(|place| dir.metadata(place).is_ok());
         return found
             .map(|found| path.join(found))
             .ok_or_else(|| FetchError::NoSubdirectory(inner.to_owned()));
     }
     match (only_folder, only) {
         // A package of its own is the module's, and its folder the module.
-        (Some(folder), _) if !dir.exists(Path::new(folder).join("__init__.py")) => Ok(path.join(folder)),
+        (Some(folder), _) if !dir.exists(Path::new(folder).join("__init__.py")) => {
+            Ok(path.join(folder))
+        }
         (None, Some(file)) => Ok(path.join(file)),
         (Some(_), _) | (None, None) => Ok(path.to_owned()),
     }

@@ -18,8 +18,8 @@ use std::{path::Path, sync::Arc};
 
 use toolpost_amplifier::{LoadFailure, LoadReason, ModuleKind, PlannedModule};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, Naming, Provenance, SessionScope, Source, SourceError, SourceFeed,
-    SourceProblem, SourceSession,
+    BoxFuture, Declaration, EffectOrigin, Naming, Provenance, SessionScope, Source, SourceError,
+    SourceFeed, SourceProblem, SourceSession,
 };
 
 use self::{
@@ -43,7 +43,10 @@ pub struct GrpcSettings {
 
 impl Default for GrpcSettings {
     fn default() -> Self {
-        Self { request_bytes: 4 << 20, response_bytes: 16 << 20 }
+        Self {
+            request_bytes: 4 << 20,
+            response_bytes: 16 << 20,
+        }
     }
 }
 
@@ -75,11 +78,24 @@ impl GrpcModule {
         let origin = Some(endpoint.to_owned());
         must_be_tool(module, origin.clone())?;
         let parsed = Endpoint::parse(endpoint).map_err(|error| {
-            load_failure(module, origin, LoadReason::InvalidModuleMetadata, error.to_string())
+            load_failure(
+                module,
+                origin,
+                LoadReason::InvalidModuleMetadata,
+                error.to_string(),
+            )
         })?;
         let label = format!("the service `{parsed}`");
         let way = Way::Service(Connection::new(parsed, Arc::default()));
-        Ok(Self { service: Arc::new(Service::new(module, label, endpoint.to_owned(), settings, way)) })
+        Ok(Self {
+            service: Arc::new(Service::new(
+                module,
+                label,
+                endpoint.to_owned(),
+                settings,
+                way,
+            )),
+        })
     }
 
     /// A module in the folder `root` that is a program, built from the crate `name`. Nothing is started yet.
@@ -92,18 +108,23 @@ impl GrpcModule {
     ) -> Result<Self, LoadFailure> {
         let origin = Some(root.display().to_string());
         must_be_tool(module, origin.clone())?;
-        let failed = |error: ResolveError| load_failure(module, origin, error.reason(), error.to_string());
+        let failed =
+            |error: ResolveError| load_failure(module, origin, error.reason(), error.to_string());
         let program = sidecar_program(root, name).map_err(failed)?;
         let real_root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let label = format!("the program `{name}`");
         let way = Way::Program(Sidecar::new(program, real_root, parts, Arc::default()));
         let origin = root.display().to_string();
-        Ok(Self { service: Arc::new(Service::new(module, label, origin, settings, way)) })
+        Ok(Self {
+            service: Arc::new(Service::new(module, label, origin, settings, way)),
+        })
     }
 
     /// A handle to the service, for whoever gives the module to a host and still wants to ask how it is.
     pub fn handle(&self) -> GrpcHandle {
-        GrpcHandle { service: Arc::clone(&self.service) }
+        GrpcHandle {
+            service: Arc::clone(&self.service),
+        }
     }
 }
 
@@ -133,8 +154,14 @@ fn must_be_tool(module: &PlannedModule, origin: Option<String>) -> Result<(), Lo
     match module.kind {
         ModuleKind::Tool => Ok(()),
         ModuleKind::Hook => {
-            let message = "hooks behind gRPC are not supported; a hook can be a Python or a Rust module";
-            Err(load_failure(module, origin, LoadReason::ValidationFailed, message.to_owned()))
+            let message =
+                "hooks behind gRPC are not supported; a hook can be a Python or a Rust module";
+            Err(load_failure(
+                module,
+                origin,
+                LoadReason::ValidationFailed,
+                message.to_owned(),
+            ))
         }
     }
 }
@@ -145,7 +172,13 @@ fn load_failure(
     reason: LoadReason,
     message: String,
 ) -> LoadFailure {
-    LoadFailure { module: module.id.clone(), kind: module.kind, origin, reason, message }
+    LoadFailure {
+        module: module.id.clone(),
+        kind: module.kind,
+        origin,
+        reason,
+        message,
+    }
 }
 
 impl Source for GrpcModule {
@@ -173,8 +206,13 @@ impl Source for GrpcModule {
         self.service.problems()
     }
 
-    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
-        let session: Arc<dyn SourceSession> = Arc::new(GrpcSession { service: Arc::clone(&self.service) });
+    fn open<'a>(
+        &'a self,
+        _: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        let session: Arc<dyn SourceSession> = Arc::new(GrpcSession {
+            service: Arc::clone(&self.service),
+        });
         Box::pin(std::future::ready(Ok(session)))
     }
 

@@ -48,7 +48,9 @@ impl ModuleStandings {
             events::TOOL_POST | events::TOOL_ERROR => HookStanding::Ordinary,
             _ => HookStanding::Observer,
         };
-        module.and_then(|module| self.0.get(module).copied()).unwrap_or(usual)
+        module
+            .and_then(|module| self.0.get(module).copied())
+            .unwrap_or(usual)
     }
 
     /// Whether the operator names the module as a guard. Such a module may not decline.
@@ -67,7 +69,11 @@ pub struct ModuleHooks {
 impl ModuleHooks {
     /// The hooks behind a desk.
     pub fn new(desk: Arc<dyn EventDesk>) -> Self {
-        Self { desk, limit: None, post_on_failure: false }
+        Self {
+            desk,
+            limit: None,
+            post_on_failure: false,
+        }
     }
 
     /// How long all handlers together may take. `None`: as long as the host gives every hook.
@@ -86,12 +92,26 @@ impl ModuleHooks {
 
     /// The hooks, to be added to a host in this order.
     pub fn into_hooks(self) -> [Arc<dyn Hook>; 2] {
-        let Self { desk, limit, post_on_failure } = self;
+        let Self {
+            desk,
+            limit,
+            post_on_failure,
+        } = self;
         let hook = |moment: Moment| {
             let name = format!("{}:{}", desk.name(), moment.word());
-            Arc::new(ModuleHook { name, desk: Arc::clone(&desk), moment, limit }) as Arc<dyn Hook>
+            Arc::new(ModuleHook {
+                name,
+                desk: Arc::clone(&desk),
+                moment,
+                limit,
+            }) as Arc<dyn Hook>
         };
-        [hook(Moment::Pre), hook(Moment::Post { also_failures: post_on_failure })]
+        [
+            hook(Moment::Pre),
+            hook(Moment::Post {
+                also_failures: post_on_failure,
+            }),
+        ]
     }
 }
 
@@ -114,13 +134,20 @@ impl Moment {
         match (self, event) {
             (Self::Pre, HookEvent::Before) => &[events::TOOL_PRE],
             (Self::Post { .. }, HookEvent::After) => &[events::TOOL_POST],
-            (Self::Post { also_failures: true }, HookEvent::Failure) => {
-                &[events::TOOL_ERROR, events::TOOL_POST]
-            }
-            (Self::Post { also_failures: false }, HookEvent::Failure) => &[events::TOOL_ERROR],
-            (Self::Pre, HookEvent::After | HookEvent::Failure) | (Self::Post { .. }, HookEvent::Before) => {
-                &[]
-            }
+            (
+                Self::Post {
+                    also_failures: true,
+                },
+                HookEvent::Failure,
+            ) => &[events::TOOL_ERROR, events::TOOL_POST],
+            (
+                Self::Post {
+                    also_failures: false,
+                },
+                HookEvent::Failure,
+            ) => &[events::TOOL_ERROR],
+            (Self::Pre, HookEvent::After | HookEvent::Failure)
+            | (Self::Post { .. }, HookEvent::Before) => &[],
         }
     }
 }
@@ -133,13 +160,27 @@ struct ModuleHook {
 }
 
 impl ModuleHook {
-    async fn ask(&self, call: &HookCall<'_>, result: Option<&ToolResult>) -> Result<HookOutput, HookError> {
-        let scope = SessionScope { session_id: call.session_id.clone(), principal: call.principal.clone() };
+    async fn ask(
+        &self,
+        call: &HookCall<'_>,
+        result: Option<&ToolResult>,
+    ) -> Result<HookOutput, HookError> {
+        let scope = SessionScope {
+            session_id: call.session_id.clone(),
+            principal: call.principal.clone(),
+        };
         let mut output = HookOutput::proceed();
-        for event in self.moment.told(call.event).iter().filter(|event| self.desk.concerns(event)) {
+        for event in self
+            .moment
+            .told(call.event)
+            .iter()
+            .filter(|event| self.desk.concerns(event))
+        {
             let sent = payload(event, call, result);
             let answer = self.desk.ask(&scope, event, sent.clone()).await?;
-            let wants = answer.wants(event, &sent).map_err(|unfit| HookError(unfit.to_string()))?;
+            let wants = answer
+                .wants(event, &sent)
+                .map_err(|unfit| HookError(unfit.to_string()))?;
             output = joined(output, heeded(wants, result));
         }
         Ok(output)
@@ -164,10 +205,16 @@ impl Hook for ModuleHook {
     }
 
     fn concerns(&self, call: &HookCall<'_>) -> bool {
-        self.moment.told(call.event).iter().any(|event| self.desk.concerns(event))
+        self.moment
+            .told(call.event)
+            .iter()
+            .any(|event| self.desk.concerns(event))
     }
 
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+    fn before<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
         Box::pin(self.ask(call, None))
     }
 
@@ -202,7 +249,9 @@ fn payload(event: &str, call: &HookCall<'_>, result: Option<&ToolResult>) -> Val
         parent_id: parent.as_deref(),
         timestamp: call.at,
     };
-    let Some(result) = result else { return events::tool_pre(&facts) };
+    let Some(result) = result else {
+        return events::tool_pre(&facts);
+    };
     let (took, result) = (result.timings.execute_us / 1_000, of_result(result));
     match event {
         events::TOOL_ERROR => events::tool_error(&facts, took, &result),
@@ -223,11 +272,17 @@ fn heeded(wants: Wants, result: Option<&ToolResult>) -> HookOutput {
     if let Some(question) = wants.ask {
         match result {
             None => {
-                output.opinion = Some(Opinion { behavior: Behavior::Ask, reason: question.prompt });
+                output.opinion = Some(Opinion {
+                    behavior: Behavior::Ask,
+                    reason: question.prompt,
+                });
             }
             // Nobody can be asked any more, and what was not allowed is not shown.
             Some(_) => {
-                let reason = format!("it asks whether the result may be seen: {}", question.prompt);
+                let reason = format!(
+                    "it asks whether the result may be seen: {}",
+                    question.prompt
+                );
                 output.stop.get_or_insert(reason);
             }
         }
@@ -240,9 +295,16 @@ fn heeded(wants: Wants, result: Option<&ToolResult>) -> HookOutput {
 
 /// Puts a changed result in place. Its images are those of the original where the hook left alone what it was shown of
 /// them.
-fn replace(output: &mut HookOutput, mut changed: toolpost_amplifier::ToolResult, before: &ToolResult) {
+fn replace(
+    output: &mut HookOutput,
+    mut changed: toolpost_amplifier::ToolResult,
+    before: &ToolResult,
+) {
     let original = of_result(before);
-    let shown = original.content().iter().map(toolpost_amplifier::ContentBlock::for_events);
+    let shown = original
+        .content()
+        .iter()
+        .map(toolpost_amplifier::ContentBlock::for_events);
     if shown.eq(changed.content().iter().cloned()) {
         changed = changed.with_content(original.content().to_vec());
     }
@@ -252,12 +314,17 @@ fn replace(output: &mut HookOutput, mut changed: toolpost_amplifier::ToolResult,
             output.structured = fresh.structured;
         }
         Err(failure) => {
-            let mut content = vec![toolpost_model::Content::text(format!("Error: {}", failure.message))];
+            let mut content = vec![toolpost_model::Content::text(format!(
+                "Error: {}",
+                failure.message
+            ))];
             content.extend(failure.content);
             output.output = Some(content);
         }
     }
-    output.reason.get_or_insert_with(|| "a hook of a module changed the result".to_owned());
+    output
+        .reason
+        .get_or_insert_with(|| "a hook of a module changed the result".to_owned());
 }
 
 /// What two events about one end come to: the later word counts, and a no stays one.

@@ -151,7 +151,11 @@ struct Needs<'a> {
 impl Needs<'_> {
     /// The packages as the subject of a sentence, each by its name.
     fn subject(&self) -> String {
-        let names: Vec<String> = self.requirements.iter().map(|text| format!("`{text}`")).collect();
+        let names: Vec<String> = self
+            .requirements
+            .iter()
+            .map(|text| format!("`{text}`"))
+            .collect();
         format!("its packages ({})", names.join(", "))
     }
 }
@@ -174,7 +178,8 @@ impl Packages {
         core: CoreWish,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Prepared, PackagesError> {
-        self.get(modules, core, Anew::WhatFailedLongAgo, progress).await
+        self.get(modules, core, Anew::WhatFailedLongAgo, progress)
+            .await
     }
 
     /// The same for whoever asked for it: what could not be had before is tried again at once. A host that starts does
@@ -213,53 +218,84 @@ impl Packages {
             checkouts: self.supply.cache.join(MODULES),
         };
         let mut needs = needs_of(modules, &outside, &mut failures);
-        let asked: Vec<(&str, &str)> = needs.iter().filter_map(|needs| needs.module.asked()).collect();
+        let asked: Vec<(&str, &str)> = needs
+            .iter()
+            .filter_map(|needs| needs.module.asked())
+            .collect();
         let nothing_to_install = needs.iter().all(|needs| needs.requirements.is_empty());
         if nothing_to_install && asked.is_empty() && core != CoreWish::Real {
-            return Ok(Prepared { environment: of_python(found, &needs), failures });
+            return Ok(Prepared {
+                environment: of_python(found, &needs),
+                failures,
+            });
         }
         let cache = Cache::open(&self.supply.cache)?;
-        let folder = cache.folder(ENVIRONMENTS).map(|_| cache.path_of(ENVIRONMENTS))?;
+        let folder = cache
+            .folder(ENVIRONMENTS)
+            .map(|_| cache.path_of(ENVIRONMENTS))?;
         let python = Python::ask(&self.supply, &found, &folder, &asked, progress).await?;
         let own = drop_missing(&mut needs, &python, &mut failures);
         let requirements = all_requirements(&needs, core);
         if requirements.is_empty() {
-            return Ok(Prepared { environment: of_python(found, &needs), failures });
+            return Ok(Prepared {
+                environment: of_python(found, &needs),
+                failures,
+            });
         }
-        let set = Set { supply: &self.supply, cache: &cache, python: &python, requirements };
+        let set = Set {
+            supply: &self.supply,
+            cache: &cache,
+            python: &python,
+            requirements,
+        };
         let made = set.made(&needs, anew, progress).await?;
         let environment = match made {
             Made::Here { record, folder } => {
-                needs.retain(|needs| !record.failed.iter().any(|(id, _)| id == needs.module.id.as_str()));
+                needs.retain(|needs| {
+                    !record
+                        .failed
+                        .iter()
+                        .any(|(id, _)| id == needs.module.id.as_str())
+                });
                 let mut environment = of_python(install::python_in(&folder), &needs);
                 environment.readable.push(folder.clone());
                 environment.readable.extend(python.prefixes.iter().cloned());
-                environment.key = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+                environment.key = folder
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned());
                 environment.packages = record.packages;
                 if own {
                     environment.later_paths.extend(python.site);
                 }
                 for (id, message) in record.failed {
                     let module = modules.iter().find(|module| module.id.as_str() == id);
-                    failures.extend(module.map(|module| module.failure(LoadReason::Unknown, message)));
+                    failures
+                        .extend(module.map(|module| module.failure(LoadReason::Unknown, message)));
                 }
                 environment
             }
             Made::Nothing { why } => {
                 let lost = needs.iter().filter(|needs| !needs.requirements.is_empty());
                 let message = |needs: &Needs<'_>| format!("{} {why}", needs.subject());
-                failures.extend(lost.map(|needs| needs.module.failure(LoadReason::Unknown, message(needs))));
+                failures.extend(
+                    lost.map(|needs| needs.module.failure(LoadReason::Unknown, message(needs))),
+                );
                 needs.retain(|needs| needs.requirements.is_empty());
                 of_python(found, &needs)
             }
         };
-        Ok(Prepared { environment, failures })
+        Ok(Prepared {
+            environment,
+            failures,
+        })
     }
 
     /// Removes environments, but not those with these keys. Those that a host uses are gone under its feet, so this is for
     /// whoever knows that none runs. How many there were.
     pub async fn remove_but(&self, used: &[String]) -> Result<usize, CacheError> {
-        let Some(cache) = Cache::look(&self.supply.cache)? else { return Ok(0) };
+        let Some(cache) = Cache::look(&self.supply.cache)? else {
+            return Ok(0);
+        };
         let mut names = cache.names(ENVIRONMENTS)?;
         names.retain(|name| !used.contains(name));
         for name in &names {
@@ -294,7 +330,11 @@ impl PythonModule {
         LoadFailure {
             module: self.id.clone(),
             kind: self.kind,
-            origin: self.root.as_deref().map(text).or_else(|| self.package.clone()),
+            origin: self
+                .root
+                .as_deref()
+                .map(text)
+                .or_else(|| self.package.clone()),
             reason,
             message: message.into(),
         }
@@ -310,7 +350,9 @@ fn needs_of<'a>(
     for module in modules {
         match needs_of_module(module, outside) {
             Ok(needs) => all.push(needs),
-            Err(error) => failures.push(module.failure(LoadReason::InvalidModuleMetadata, error.to_string())),
+            Err(error) => {
+                failures.push(module.failure(LoadReason::InvalidModuleMetadata, error.to_string()));
+            }
         }
     }
     all
@@ -325,9 +367,21 @@ struct Outside {
     checkouts: PathBuf,
 }
 
-fn needs_of_module<'a>(module: &'a PythonModule, outside: &Outside) -> Result<Needs<'a>, NeedsError> {
-    let Outside { core, opened, checkouts } = outside;
-    let mut needs = Needs { module, requirements: Vec::new(), files: Vec::new(), bundle: None };
+fn needs_of_module<'a>(
+    module: &'a PythonModule,
+    outside: &Outside,
+) -> Result<Needs<'a>, NeedsError> {
+    let Outside {
+        core,
+        opened,
+        checkouts,
+    } = outside;
+    let mut needs = Needs {
+        module,
+        requirements: Vec::new(),
+        files: Vec::new(),
+        bundle: None,
+    };
     match (&module.root, &module.package) {
         (Some(root), _) => {
             let own = requirements::of_module(root, module.sharing, *core, opened)?;
@@ -337,8 +391,12 @@ fn needs_of_module<'a>(module: &'a PythonModule, outside: &Outside) -> Result<Ne
                 needs.bundle = requirements::of_bundle(root, checkouts, *core, opened)?;
             }
             if let Some(bundle) = &needs.bundle {
-                needs.requirements.extend(bundle.dependencies.requirements.iter().cloned());
-                needs.files.extend(bundle.dependencies.files.iter().cloned());
+                needs
+                    .requirements
+                    .extend(bundle.dependencies.requirements.iter().cloned());
+                needs
+                    .files
+                    .extend(bundle.dependencies.files.iter().cloned());
             }
         }
         (None, Some(package)) => needs.requirements.push(direct::checked(package)?),
@@ -349,7 +407,11 @@ fn needs_of_module<'a>(module: &'a PythonModule, outside: &Outside) -> Result<Ne
 
 /// Takes out what is installed already, and the modules that should be and are not. Whether Python's own packages are
 /// needed.
-fn drop_missing(needs: &mut Vec<Needs<'_>>, python: &Python, failures: &mut Vec<LoadFailure>) -> bool {
+fn drop_missing(
+    needs: &mut Vec<Needs<'_>>,
+    python: &Python,
+    failures: &mut Vec<LoadFailure>,
+) -> bool {
     let mut installed = python.installed.iter();
     let mut own = false;
     needs.retain_mut(|needs| {
@@ -377,7 +439,10 @@ fn drop_missing(needs: &mut Vec<Needs<'_>>, python: &Python, failures: &mut Vec<
 
 /// Every requirement once, in an order of its own.
 fn all_requirements(needs: &[Needs<'_>], core: CoreWish) -> Vec<String> {
-    let mut all: Vec<String> = needs.iter().flat_map(|needs| needs.requirements.iter().cloned()).collect();
+    let mut all: Vec<String> = needs
+        .iter()
+        .flat_map(|needs| needs.requirements.iter().cloned())
+        .collect();
     if core == CoreWish::Real {
         requirements::with_core(&mut all);
     }
@@ -388,11 +453,18 @@ fn all_requirements(needs: &[Needs<'_>], core: CoreWish) -> Vec<String> {
 
 /// The interpreter as it is, with the folders of the modules.
 fn of_python(python: PathBuf, needs: &[Needs<'_>]) -> PythonEnvironment {
-    let own = needs.iter().filter(|needs| needs.module.sharing == FolderSharing::OwnFolder);
-    let own: Vec<&Path> = own.filter_map(|needs| needs.module.root.as_deref()).collect();
+    let own = needs
+        .iter()
+        .filter(|needs| needs.module.sharing == FolderSharing::OwnFolder);
+    let own: Vec<&Path> = own
+        .filter_map(|needs| needs.module.root.as_deref())
+        .collect();
     let found_by = own.iter().map(|root| requirements::import_path(root));
     let roots = own.iter().map(|root| (*root).to_owned());
-    let mut readable: Vec<PathBuf> = roots.chain(found_by).chain(python::prefixes_of(&python)).collect();
+    let mut readable: Vec<PathBuf> = roots
+        .chain(found_by)
+        .chain(python::prefixes_of(&python))
+        .collect();
     let mut later_paths = Vec::new();
     for bundle in needs.iter().filter_map(|needs| needs.bundle.as_ref()) {
         readable.extend(bundle.readable.iter().cloned());
@@ -402,13 +474,22 @@ fn of_python(python: PathBuf, needs: &[Needs<'_>]) -> PythonEnvironment {
     }
     readable.sort();
     readable.dedup();
-    PythonEnvironment { python, paths: paths(needs), later_paths, readable, key: None, packages: Vec::new() }
+    PythonEnvironment {
+        python,
+        paths: paths(needs),
+        later_paths,
+        readable,
+        key: None,
+        packages: Vec::new(),
+    }
 }
 
 fn paths(needs: &[Needs<'_>]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for needs in needs {
-        let Some(root) = needs.module.root.as_deref() else { continue };
+        let Some(root) = needs.module.root.as_deref() else {
+            continue;
+        };
         let found_in = match needs.module.sharing {
             FolderSharing::OwnFolder => vec![requirements::import_path(root)],
             // Never the folder above, whatever lies beside the host's file.

@@ -37,9 +37,12 @@ use toolpost_model::ToolFailure;
 
 use super::witnessing::{EventTaker, EventWitness};
 
-pub use plugin::{LoadedPlugin, MessageStanding, PluginPort, allowed_message_patterns, message_standing};
+pub use plugin::{
+    LoadedPlugin, MessageStanding, PluginPort, allowed_message_patterns, message_standing,
+};
 pub use settings::{
-    BridgedModule, CoreChoice, CoreInUse, Isolation, PluginHost, PythonPackage, PythonParts, PythonSettings,
+    BridgedModule, CoreChoice, CoreInUse, Isolation, PluginHost, PythonPackage, PythonParts,
+    PythonSettings,
 };
 pub use source::PythonSource;
 
@@ -58,7 +61,9 @@ impl PythonModules {
     /// Starts the process and mounts every module once. A module that cannot be mounted does not keep the others from
     /// it; [`failures`](Self::failures) names it. The mount is handed to the first session that comes.
     pub async fn start(parts: PythonParts) -> Self {
-        Self { set: set::ModuleSet::start(parts).await }
+        Self {
+            set: set::ModuleSet::start(parts).await,
+        }
     }
 
     /// The modules' tools, for the catalog.

@@ -13,8 +13,8 @@ use std::{
 };
 
 use toolpost_amplifier::{
-    DeclaredTransport, FolderNames, FoundIn, LoadFailure, LoadReason, MANIFEST_FILE, Manifest, ManifestError,
-    ModuleKind, ModuleType, PlannedModule, Transport, detect,
+    DeclaredTransport, FolderNames, FoundIn, LoadFailure, LoadReason, MANIFEST_FILE, Manifest,
+    ManifestError, ModuleKind, ModuleType, PlannedModule, Transport, detect,
 };
 
 /// A manifest is a page. What is longer is none.
@@ -93,13 +93,15 @@ impl ResolveError {
 
 /// Says how a module of a plan runs, whose folder (or single file) is at `path`.
 pub fn resolve(module: &PlannedModule, path: &Path) -> Result<Resolved, LoadFailure> {
-    resolve_folder(path).and_then(|resolved| fits(module.kind, resolved)).map_err(|error| LoadFailure {
-        module: module.id.clone(),
-        kind: module.kind,
-        origin: Some(path.display().to_string()),
-        reason: error.reason(),
-        message: error.to_string(),
-    })
+    resolve_folder(path)
+        .and_then(|resolved| fits(module.kind, resolved))
+        .map_err(|error| LoadFailure {
+            module: module.id.clone(),
+            kind: module.kind,
+            origin: Some(path.display().to_string()),
+            reason: error.reason(),
+            message: error.to_string(),
+        })
 }
 
 /// The plan decides what a module is. A Python package may turn out to be that; anything else is built for one thing.
@@ -108,16 +110,22 @@ fn fits(kind: ModuleKind, mut resolved: Resolved) -> Result<Resolved, ResolveErr
         ModuleKind::Tool => (ModuleType::Tool, "tool"),
         ModuleKind::Hook => (ModuleType::Hook, "hook"),
     };
-    let Some(found) = resolved.module_type.filter(|found| *found != wanted) else { return Ok(resolved) };
+    let Some(found) = resolved.module_type.filter(|found| *found != wanted) else {
+        return Ok(resolved);
+    };
     match resolved.transport {
         Transport::Python => {
-            let note =
-                format!("its manifest says that it is a {found} module; the plan mounts it as a {word}");
+            let note = format!(
+                "its manifest says that it is a {found} module; the plan mounts it as a {word}"
+            );
             resolved.notes.push(note);
             Ok(resolved)
         }
         Transport::Wasm { .. } | Transport::Grpc { .. } | Transport::Rust { .. } => {
-            Err(ResolveError::WrongType { found, wanted: word })
+            Err(ResolveError::WrongType {
+                found,
+                wanted: word,
+            })
         }
     }
 }
@@ -125,23 +133,34 @@ fn fits(kind: ModuleKind, mut resolved: Resolved) -> Result<Resolved, ResolveErr
 /// Says how the module at `path` runs, a folder or a single file, whatever it is to be.
 pub fn resolve_folder(path: &Path) -> Result<Resolved, ResolveError> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            ResolveError::PathNotFound { path: path.to_owned() }
-        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ResolveError::PathNotFound {
+            path: path.to_owned(),
+        },
         _ => unreadable(path, error),
     })?;
     if metadata.is_file() {
         return single_file(path);
     }
     let names = names_in(path)?;
-    let found = detect(&names)
-        .map_err(|error| ResolveError::NoArtifact { path: path.to_owned(), message: error.to_string() })?;
+    let found = detect(&names).map_err(|error| ResolveError::NoArtifact {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })?;
     match found {
         FoundIn::Manifest => from_manifest(path, &names),
         FoundIn::Python => Ok(plain(path, Transport::Python)),
-        FoundIn::Wasm { artifact, passed_over } => {
+        FoundIn::Wasm {
+            artifact,
+            passed_over,
+        } => {
             let artifact = inside(path, &path.join(artifact))?;
-            let mut resolved = plain(path, Transport::Wasm { artifact, sha256: None });
+            let mut resolved = plain(
+                path,
+                Transport::Wasm {
+                    artifact,
+                    sha256: None,
+                },
+            );
             if !passed_over.is_empty() {
                 resolved.notes.push(format!(
                     "there are several components, and the first by name is used; `{}` is not (an \
@@ -155,19 +174,34 @@ pub fn resolve_folder(path: &Path) -> Result<Resolved, ResolveError> {
 }
 
 fn plain(root: &Path, transport: Transport) -> Resolved {
-    Resolved { root: root.to_owned(), transport, module_type: None, notes: Vec::new() }
+    Resolved {
+        root: root.to_owned(),
+        transport,
+        module_type: None,
+        notes: Vec::new(),
+    }
 }
 
 fn single_file(path: &Path) -> Result<Resolved, ResolveError> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     if path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
         let folder = path.parent().unwrap_or(Path::new("."));
-        return resolve_folder(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+        return resolve_folder(if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        });
     }
     match extension {
         Some("wasm") => {
             let root = path.parent().unwrap_or(Path::new("/"));
-            Ok(plain(root, Transport::Wasm { artifact: path.to_owned(), sha256: None }))
+            Ok(plain(
+                root,
+                Transport::Wasm {
+                    artifact: path.to_owned(),
+                    sha256: None,
+                },
+            ))
         }
         Some("py") => Ok(plain(path, Transport::Python)),
         _ => Err(ResolveError::NoArtifact {
@@ -179,17 +213,25 @@ fn single_file(path: &Path) -> Result<Resolved, ResolveError> {
 
 fn from_manifest(root: &Path, names: &FolderNames) -> Result<Resolved, ResolveError> {
     let text = manifest_text(&root.join(MANIFEST_FILE))?;
-    let manifest =
-        Manifest::read(&text).map_err(|error| ResolveError::Manifest { path: root.to_owned(), error })?;
-    let missing = |message: String| ResolveError::NoArtifact { path: root.to_owned(), message };
+    let manifest = Manifest::read(&text).map_err(|error| ResolveError::Manifest {
+        path: root.to_owned(),
+        error,
+    })?;
+    let missing = |message: String| ResolveError::NoArtifact {
+        path: root.to_owned(),
+        message,
+    };
     let transport = match manifest.transport {
         DeclaredTransport::Python { .. } if names.has_python() => Transport::Python,
         DeclaredTransport::Python { unknown_word: None } => {
             return Err(missing(
-                "its manifest makes it a Python module, and there is no Python package in it".to_owned(),
+                "its manifest makes it a Python module, and there is no Python package in it"
+                    .to_owned(),
             ));
         }
-        DeclaredTransport::Python { unknown_word: Some(word) } => {
+        DeclaredTransport::Python {
+            unknown_word: Some(word),
+        } => {
             return Err(missing(format!(
                 "`transport = \"{word}\"` in `{MANIFEST_FILE}` is none of `python`, `wasm`, `grpc`, `rust`, and \
                  there is no Python package in it either"
@@ -199,7 +241,10 @@ fn from_manifest(root: &Path, names: &FolderNames) -> Result<Resolved, ResolveEr
             if !names.files.contains(&artifact) {
                 return Err(missing(no_component(root, names, &artifact)));
             }
-            Transport::Wasm { artifact: inside(root, &root.join(artifact))?, sha256 }
+            Transport::Wasm {
+                artifact: inside(root, &root.join(artifact))?,
+                sha256,
+            }
         }
         DeclaredTransport::Grpc { endpoint } => Transport::Grpc { endpoint },
         DeclaredTransport::Rust { name } => {
@@ -217,13 +262,23 @@ fn from_manifest(root: &Path, names: &FolderNames) -> Result<Resolved, ResolveEr
 
 /// Examples ship their component beside the folder and under another name; whoever copies one should hear of it.
 fn no_component(root: &Path, names: &FolderNames, artifact: &str) -> String {
-    let missing = format!("its manifest names the component `{artifact}`, which is not in the folder");
+    let missing =
+        format!("its manifest names the component `{artifact}`, which is not in the folder");
     let here = names.components();
     if !here.is_empty() {
-        return format!("{missing}; there is `{}` (name it as `artifact`)", here.join("`, `"));
+        return format!(
+            "{missing}; there is `{}` (name it as `artifact`)",
+            here.join("`, `")
+        );
     }
-    let above = root.canonicalize().ok().and_then(|root| names_in(root.parent()?).ok());
-    match above.map(|above| above.components()).filter(|above| !above.is_empty()) {
+    let above = root
+        .canonicalize()
+        .ok()
+        .and_then(|root| names_in(root.parent()?).ok());
+    match above
+        .map(|above| above.components())
+        .filter(|above| !above.is_empty())
+    {
         Some(above) => format!(
             "{missing}; the folder above has `{}`: put the right one into the module's own folder as \
              `{artifact}`, or name it as `artifact`",
@@ -236,7 +291,10 @@ fn no_component(root: &Path, names: &FolderNames, artifact: &str) -> String {
 /// The program of a module with `transport = "rust"`: the binary named like the crate, in the folder or where `cargo
 /// build --release` puts it.
 pub fn sidecar_program(root: &Path, name: &str) -> Result<PathBuf, ResolveError> {
-    let places = [root.join(name), root.join("target").join("release").join(name)];
+    let places = [
+        root.join(name),
+        root.join("target").join("release").join(name),
+    ];
     let Some(found) = places.iter().find(|place| place.is_file()) else {
         return Err(ResolveError::NoArtifact {
             path: root.to_owned(),
@@ -247,30 +305,52 @@ pub fn sidecar_program(root: &Path, name: &str) -> Result<PathBuf, ResolveError>
         });
     };
     let program = inside(root, found)?;
-    let mode = fs::metadata(&program).map_err(|error| unreadable(&program, error))?.permissions().mode();
+    let mode = fs::metadata(&program)
+        .map_err(|error| unreadable(&program, error))?
+        .permissions()
+        .mode();
     if mode & 0o111 == 0 {
         let message = format!("its program `{}` may not be executed", program.display());
-        return Err(ResolveError::NoArtifact { path: root.to_owned(), message });
+        return Err(ResolveError::NoArtifact {
+            path: root.to_owned(),
+            message,
+        });
     }
     Ok(program)
 }
 
 /// The file's real place, which must be in the folder: a link out of it could name anything on the machine.
 fn inside(root: &Path, file: &Path) -> Result<PathBuf, ResolveError> {
-    let real_root = root.canonicalize().map_err(|error| unreadable(root, error))?;
-    let real = file.canonicalize().map_err(|error| unreadable(file, error))?;
+    let real_root = root
+        .canonicalize()
+        .map_err(|error| unreadable(root, error))?;
+    let real = file
+        .canonicalize()
+        .map_err(|error| unreadable(file, error))?;
     if real.starts_with(&real_root) {
         return Ok(real);
     }
     let message = format!("`{}` leads out of the module's folder", file.display());
-    Err(ResolveError::NoArtifact { path: root.to_owned(), message })
+    Err(ResolveError::NoArtifact {
+        path: root.to_owned(),
+        message,
+    })
 }
 
 fn names_in(folder: &Path) -> Result<FolderNames, ResolveError> {
     let mut names = FolderNames::default();
-    for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, error))?.take(MOST_NAMES) {
+    for entry in fs::read_dir(folder)
+        .map_err(|error| unreadable(folder, error))?
+        .take(MOST_NAMES)
+    {
         let path = entry.map_err(|error| unreadable(folder, error))?.path();
-        let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        let Some(name) = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .map(str::to_owned)
+        else {
+            continue;
+        };
         if path.is_file() {
             names.files.push(name);
         } else if path.join("__init__.py").is_file() {
@@ -283,26 +363,39 @@ fn names_in(folder: &Path) -> Result<FolderNames, ResolveError> {
 }
 
 fn packages_in(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().take(MOST_NAMES).flatten();
+    let entries = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .take(MOST_NAMES)
+        .flatten();
     let packages = entries.filter(|entry| entry.path().join("__init__.py").is_file());
-    packages.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    packages
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
 }
 
 fn manifest_text(path: &Path) -> Result<String, ResolveError> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST_MANIFEST + 1).read_to_string(&mut text));
+    let read =
+        File::open(path).and_then(|file| file.take(LONGEST_MANIFEST + 1).read_to_string(&mut text));
     match read {
         Ok(length) if length as u64 <= LONGEST_MANIFEST => Ok(text),
         Ok(_) => {
             let message = format!("it is longer than {} KiB", LONGEST_MANIFEST / 1024);
-            Err(unreadable(path, io::Error::new(io::ErrorKind::InvalidData, message)))
+            Err(unreadable(
+                path,
+                io::Error::new(io::ErrorKind::InvalidData, message),
+            ))
         }
         Err(error) => Err(unreadable(path, error)),
     }
 }
 
 fn unreadable(path: &Path, error: io::Error) -> ResolveError {
-    ResolveError::Io { path: path.to_owned(), error }
+    ResolveError::Io {
+        path: path.to_owned(),
+        error,
+    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,9 @@ pub(super) struct Errand {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Nothing can start it.
-    #[error("this host cannot start processes: whoever made it handed over no program that is a launcher")]
+    #[error(
+        "this host cannot start processes: whoever made it handed over no program that is a launcher"
+    )]
     NoLauncher,
     /// It did not start.
     #[error("`{program}` did not start: {source}")]
@@ -72,7 +74,11 @@ pub enum RunError {
 }
 
 fn told(last: &[String]) -> String {
-    if last.is_empty() { String::new() } else { format!(":\n  {}", last.join("\n  ")) }
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!(":\n  {}", last.join("\n  "))
+    }
 }
 
 /// Runs it to its end; what it wrote to standard output.
@@ -81,7 +87,11 @@ pub(super) async fn run(
     errand: Errand,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<String, RunError> {
-    let program = errand.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let program = errand
+        .argv
+        .first()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let after = errand.time_limit;
     match tokio::time::timeout(after, run_to_its_end(supply, errand, &program, progress)).await {
         Ok(ended) => ended,
@@ -96,7 +106,10 @@ async fn run_to_its_end(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<String, RunError> {
     let launcher = supply.launcher.as_ref().ok_or(RunError::NoLauncher)?;
-    let failed = |source| RunError::Launch { program: program.to_owned(), source };
+    let failed = |source| RunError::Launch {
+        program: program.to_owned(),
+        source,
+    };
     let mut process = launcher.start(job(supply, errand)?).await.map_err(failed)?;
     let stdout = process.take_stdout();
     let stderr = process.take_stderr();
@@ -114,7 +127,11 @@ async fn run_to_its_end(
     let complaining = async {
         let Some(mut stderr) = stderr else { return };
         let mut pending = Vec::new();
-        while stderr.read_buf(&mut pending).await.is_ok_and(|read| read > 0) {
+        while stderr
+            .read_buf(&mut pending)
+            .await
+            .is_ok_and(|read| read > 0)
+        {
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line = clean(&pending[..end]);
                 pending.drain(..=end);
@@ -143,7 +160,11 @@ async fn run_to_its_end(
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "no exit code".to_owned(),
     };
-    Err(RunError::Failed { program: program.to_owned(), how, last })
+    Err(RunError::Failed {
+        program: program.to_owned(),
+        how,
+        last,
+    })
 }
 
 /// A line without what a terminal would act on.
@@ -151,23 +172,41 @@ fn clean(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     // A line that was drawn over itself counts as it was drawn last.
     let drawn = text.trim_end().rsplit('\r').next().unwrap_or_default();
-    drawn.chars().filter(|c| !c.is_control()).take(LINE_CHARS).collect::<String>().trim_end().to_owned()
+    drawn
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(LINE_CHARS)
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
 }
 
 fn job(supply: &Supply, errand: Errand) -> Result<Job, RunError> {
     let mut environment = supply.environment.with([])?;
-    let more = supply.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let own = errand.variables.iter().map(|(name, value)| (*name, value.as_str()));
+    let more = supply
+        .variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let own = errand
+        .variables
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()));
     for (name, value) in more.chain(own) {
         environment.retain(|(known, _)| known != name);
         environment.push((name.into(), value.into()));
     }
     let writes = match errand.profile {
         SandboxProfile::ReadOnly => Access::Read,
-        SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => Access::Write,
+        SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => {
+            Access::Write
+        }
     };
-    let mut readable =
-        [errand.readable.as_slice(), &supply.readable, supply.environment.toolchains()].concat();
+    let mut readable = [
+        errand.readable.as_slice(),
+        &supply.readable,
+        supply.environment.toolchains(),
+    ]
+    .concat();
     readable.extend(supply.certificates());
     Ok(Job {
         argv: errand.argv,
@@ -177,7 +216,10 @@ fn job(supply: &Supply, errand: Errand) -> Result<Job, RunError> {
         stderr: Stderr::Piped,
         confines: Confines {
             profile: errand.profile,
-            roots: vec![Root { path: errand.folder, access: writes }],
+            roots: vec![Root {
+                path: errand.folder,
+                access: writes,
+            }],
             readable,
             masked: supply.environment.credentials().to_vec(),
             limits: ProcessLimits {

@@ -18,8 +18,8 @@ use toolpost_amplifier::{
 use toolpost_core::{Hook, HookError, Witness};
 use toolpost_model::{
     BoxFuture, ClassFact, Declaration, EffectClass, EffectOrigin, Naming, Provenance, SessionId,
-    SessionScope, Source, SourceError, SourceFeed, SourceProblem, SourceSession, ToolCall, ToolFailure,
-    ToolId, ToolOutput,
+    SessionScope, Source, SourceError, SourceFeed, SourceProblem, SourceSession, ToolCall,
+    ToolFailure, ToolId, ToolOutput,
 };
 
 use super::{
@@ -58,7 +58,12 @@ impl RustModule {
     }
 
     fn new(kind: ModuleKind, id: impl Into<Arc<str>>, module: impl Module) -> Self {
-        Self { id: ModuleId::new(id), kind, module: Arc::new(module), config: Map::new() }
+        Self {
+            id: ModuleId::new(id),
+            kind,
+            module: Arc::new(module),
+            config: Map::new(),
+        }
     }
 
     /// Gives it a configuration.
@@ -123,7 +128,9 @@ impl Shared {
     }
 
     fn mounted_hooks(&self) -> MutexGuard<'_, BTreeSet<ModuleId>> {
-        self.mounted_hooks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.mounted_hooks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,7 +147,11 @@ impl RustModules {
             listed: Mutex::default(),
             mounted_hooks: Mutex::default(),
         };
-        Self { shared: Arc::new(shared), time_limit: None, post_on_failure: false }
+        Self {
+            shared: Arc::new(shared),
+            time_limit: None,
+            post_on_failure: false,
+        }
     }
 
     /// What a failing handler means, module by module. To be said before the set is joined to a host.
@@ -180,13 +191,19 @@ impl RustModules {
 
     /// Adds the set to a host: its tools, its hooks, and what it hears of calls.
     pub fn join(&self, builder: toolpost_core::HostBuilder) -> toolpost_core::HostBuilder {
-        builder.source(self.clone()).hooks(self.hooks()).witness(self.witness())
+        builder
+            .source(self.clone())
+            .hooks(self.hooks())
+            .witness(self.witness())
     }
 
     /// The hooks, to be added to a host in this order.
     pub fn hooks(&self) -> [Arc<dyn Hook>; 2] {
         let desk: Arc<dyn EventDesk> = Arc::new(self.clone());
-        ModuleHooks::new(desk).time_limit(self.time_limit).post_on_failure(self.post_on_failure).into_hooks()
+        ModuleHooks::new(desk)
+            .time_limit(self.time_limit)
+            .post_on_failure(self.post_on_failure)
+            .into_hooks()
     }
 
     /// What hears of calls for the modules, and of sessions that end.
@@ -205,7 +222,10 @@ impl RustModules {
     async fn set_of(&self, session: &SessionId) -> Result<Arc<MountedSet>, SourceError> {
         let (shared, session) = (Arc::clone(&self.shared), session.clone());
         let made = tokio::spawn(async move { shared.sessions.of(&session, &shared).await }).await;
-        made.map_err(|error| SourceError { origin: self.shared.name.clone(), reason: error.to_string() })
+        made.map_err(|error| SourceError {
+            origin: self.shared.name.clone(),
+            reason: error.to_string(),
+        })
     }
 }
 
@@ -251,7 +271,11 @@ impl Source for RustModules {
         Box::pin(async move {
             let set = self.set_of(&scope.session_id).await?;
             let session = scope.session_id.clone();
-            Ok(Arc::new(Opened { modules: self.clone(), set, session }) as Arc<dyn SourceSession>)
+            Ok(Arc::new(Opened {
+                modules: self.clone(),
+                set,
+                session,
+            }) as Arc<dyn SourceSession>)
         })
     }
 }
@@ -259,8 +283,14 @@ impl Source for RustModules {
 /// The tools of a set, as the catalog gets them.
 fn list(set: &MountedSet) -> (Vec<Declaration>, Listed) {
     let (mut declarations, mut listed) = (Vec::new(), Listed::default());
-    listed.problems.extend(set.failures().iter().map(not_loaded));
-    listed.problems.extend(set.declined().iter().map(|(module, _)| declined(module, None, None)));
+    listed
+        .problems
+        .extend(set.failures().iter().map(not_loaded));
+    listed.problems.extend(
+        set.declined()
+            .iter()
+            .map(|(module, _)| declined(module, None, None)),
+    );
     let mut counts: HashMap<ModuleId, usize> = HashMap::new();
     for (name, module, tool) in set.coordinator().tools() {
         let Some(module) = module else { continue };
@@ -268,13 +298,19 @@ fn list(set: &MountedSet) -> (Vec<Declaration>, Listed) {
         *count += 1;
         if *count > MAX_TOOLS {
             if *count == MAX_TOOLS + 1 {
-                let message = format!("it mounts more than {MAX_TOOLS} tools; the others are not offered");
-                listed.problems.push(problem(&module, "too_many_tools", message));
+                let message =
+                    format!("it mounts more than {MAX_TOOLS} tools; the others are not offered");
+                listed
+                    .problems
+                    .push(problem(&module, "too_many_tools", message));
             }
             continue;
         }
         // The name it is mounted under is the one it is called by.
-        let spec = ToolSpec { name, ..tool.spec() };
+        let spec = ToolSpec {
+            name,
+            ..tool.spec()
+        };
         let mut declaration = match declare(&module, &spec) {
             Ok((declaration, problems)) => {
                 listed.problems.extend(problems);
@@ -290,9 +326,13 @@ fn list(set: &MountedSet) -> (Vec<Declaration>, Listed) {
             class => declaration.interface.safety.class = ClassFact::Always(class),
         }
         if let Some(other) = listed.names.get(&declaration.tool_id) {
-            let message =
-                format!("its tools `{other}` and `{}` have one id; the second is not offered", spec.name);
-            listed.problems.push(problem(&module, "name_taken", message));
+            let message = format!(
+                "its tools `{other}` and `{}` have one id; the second is not offered",
+                spec.name
+            );
+            listed
+                .problems
+                .push(problem(&module, "name_taken", message));
             continue;
         }
         listed.names.insert(declaration.tool_id.clone(), spec.name);
@@ -315,7 +355,9 @@ impl SourceSession for Opened {
         call: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         let name = self.modules.shared.listed().names.get(tool).cloned();
-        let found = name.as_deref().and_then(|name| self.set.coordinator().tool(name));
+        let found = name
+            .as_deref()
+            .and_then(|name| self.set.coordinator().tool(name));
         Box::pin(async move {
             let Some(found) = found else {
                 let message = format!("`{tool}` is not mounted in this session");
@@ -340,7 +382,12 @@ impl EventDesk for RustModules {
     }
 
     fn concerns(&self, event: &str) -> bool {
-        let has_hooks = || self.shared.modules.iter().any(|module| module.kind == ModuleKind::Hook);
+        let has_hooks = || {
+            self.shared
+                .modules
+                .iter()
+                .any(|module| module.kind == ModuleKind::Hook)
+        };
         let lacks_hooks = || has_hooks() && self.shared.sessions.lacks_hooks();
         self.shared.sessions.concerns(event) || (event == events::TOOL_PRE && lacks_hooks())
     }
@@ -354,7 +401,14 @@ impl EventDesk for RustModules {
         Box::pin(async move {
             let set = self.set_of(&session.session_id).await;
             let set = set.map_err(|error| HookError(error.to_string()))?;
-            Ok(asking::ask(&set, event, data, &self.shared.standings, self.shared.handler_limit).await)
+            Ok(asking::ask(
+                &set,
+                event,
+                data,
+                &self.shared.standings,
+                self.shared.handler_limit,
+            )
+            .await)
         })
     }
 }

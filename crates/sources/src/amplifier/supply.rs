@@ -37,8 +37,14 @@ pub const SUPPLY_VARIABLES: [&str; 24] = [
 ];
 
 /// Those of the [`SUPPLY_VARIABLES`] that name files or folders with certificates.
-const CERTIFICATE_VARIABLES: [&str; 6] =
-    ["CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"];
+const CERTIFICATE_VARIABLES: [&str; 6] = [
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+];
 
 /// What modules are fetched with, and where they are kept.
 #[derive(Clone, Debug)]
@@ -69,14 +75,20 @@ impl Supply {
     /// The certificates that the variables name, wherever the operator keeps them: a program that is told of a file must
     /// be able to read it.
     pub(super) fn certificates(&self) -> impl Iterator<Item = PathBuf> {
-        let named = CERTIFICATE_VARIABLES.iter().filter_map(|name| self.variables.get(*name));
+        let named = CERTIFICATE_VARIABLES
+            .iter()
+            .filter_map(|name| self.variables.get(*name));
         named.map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
     /// What git is started with: its own variables, and the sockets and files that they name.
     pub(super) fn for_git(&self) -> Self {
         let mut supply = self.clone();
-        let named = self.fetch_variables.values().map(PathBuf::from).filter(|path| path.is_absolute());
+        let named = self
+            .fetch_variables
+            .values()
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
         supply.readable.extend(named);
         supply.variables.extend(self.fetch_variables.clone());
         supply

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use toolpost_amplifier::{LoadFailure, ModuleId, ModuleKind};
 use toolpost_core::{Hook, HookCall, HookError, HookOutput};
 use toolpost_model::{
-    BoxFuture, Declaration, EffectOrigin, HookEvent, HookStanding, Naming, Provenance, SessionScope, Source,
-    SourceError, SourceProblem, SourceSession,
+    BoxFuture, Declaration, EffectOrigin, HookEvent, HookStanding, Naming, Provenance,
+    SessionScope, Source, SourceError, SourceProblem, SourceSession,
 };
 
 /// The modules of a plan that could not be loaded, as a source without tools.
@@ -20,16 +20,25 @@ pub struct UnloadedModules {
 impl UnloadedModules {
     /// The failures of one plan, under the name that the plan's source has in records.
     pub fn new(name: impl Into<String>, failures: Vec<LoadFailure>) -> Self {
-        Self { name: name.into(), failures }
+        Self {
+            name: name.into(),
+            failures,
+        }
     }
 
     /// What stands where the missing hooks should: each refuses what it was to look at, unless the operator says that
     /// it only observes. Modules that are not named are guards.
     pub fn hooks(&self, standings: &BTreeMap<ModuleId, HookStanding>) -> Vec<Arc<dyn Hook>> {
-        let missing = self.failures.iter().filter(|failure| failure.kind == ModuleKind::Hook);
+        let missing = self
+            .failures
+            .iter()
+            .filter(|failure| failure.kind == ModuleKind::Hook);
         let hooks = missing.map(|failure| MissingHook {
             name: failure.module.to_string(),
-            standing: standings.get(&failure.module).copied().unwrap_or(HookStanding::Guard),
+            standing: standings
+                .get(&failure.module)
+                .copied()
+                .unwrap_or(HookStanding::Guard),
             message: format!("{failure}\n{}", observer_hint(&failure.module)),
         });
         hooks.map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect()
@@ -58,12 +67,22 @@ impl Source for UnloadedModules {
     }
 
     fn problems(&self) -> Vec<SourceProblem> {
-        self.failures.iter().cloned().map(SourceProblem::from).collect()
+        self.failures
+            .iter()
+            .cloned()
+            .map(SourceProblem::from)
+            .collect()
     }
 
-    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+    fn open<'a>(
+        &'a self,
+        _: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         let reason = "none of its modules could be loaded".to_owned();
-        Box::pin(std::future::ready(Err(SourceError { origin: self.name.clone(), reason })))
+        Box::pin(std::future::ready(Err(SourceError {
+            origin: self.name.clone(),
+            reason,
+        })))
     }
 }
 

@@ -11,7 +11,9 @@ use toolpost_amplifier::{
     of_result,
 };
 use toolpost_core::{CancelReason, Witness, WitnessedCall, WitnessedEnd};
-use toolpost_model::{Access, ApprovalStatus, ErrorClass, Event, EventBody, Outcome, ResourceUse, SessionId};
+use toolpost_model::{
+    Access, ApprovalStatus, ErrorClass, Event, EventBody, Outcome, ResourceUse, SessionId,
+};
 
 /// Takes events for the handlers of a session's modules.
 pub trait EventTaker: Send + Sync + 'static {
@@ -50,7 +52,10 @@ impl EventWitness {
         let facts = CallFacts {
             tool_name: mount_name(call),
             tool_input: &Value::Null,
-            tool_call_id: call.request_id.as_ref().map_or(own_id.as_str(), |id| id.as_str()),
+            tool_call_id: call
+                .request_id
+                .as_ref()
+                .map_or(own_id.as_str(), |id| id.as_str()),
             parallel_group_id: call.batch_id.as_deref(),
             session_id: call.session_id.as_str(),
             parent_id: parent.as_deref(),
@@ -61,18 +66,26 @@ impl EventWitness {
 
     fn approval(&self, call: &WitnessedCall, step: ApprovalStep, at: Timestamp) {
         let question = format!("may `{}` be called?", mount_name(call));
-        self.tell(call, step.event(), at, |facts| events::approval(facts, &question));
+        self.tell(call, step.event(), at, |facts| {
+            events::approval(facts, &question)
+        });
     }
 
     /// What a successful call used, as far as it was known beforehand by path.
     fn artifact(&self, call: &WitnessedCall, used: &ResourceUse, at: Timestamp) {
-        let Some(path) = used.key.as_str().strip_prefix("path:") else { return };
+        let Some(path) = used.key.as_str().strip_prefix("path:") else {
+            return;
+        };
         match used.access {
             Access::Read => {
-                self.tell(call, events::ARTIFACT_READ, at, |facts| events::artifact(facts, path, None));
+                self.tell(call, events::ARTIFACT_READ, at, |facts| {
+                    events::artifact(facts, path, None)
+                });
             }
             Access::Write => {
-                self.tell(call, events::ARTIFACT_WRITE, at, |facts| events::artifact(facts, path, None));
+                self.tell(call, events::ARTIFACT_WRITE, at, |facts| {
+                    events::artifact(facts, path, None)
+                });
             }
         }
     }
@@ -80,7 +93,8 @@ impl EventWitness {
 
 /// The name that modules know the tool by. A call that found no tool has only the name it asked for.
 fn mount_name(call: &WitnessedCall) -> &str {
-    call.declaration().map_or(&call.tool, |declaration| ToolSpec::native_name(declaration))
+    call.declaration()
+        .map_or(&call.tool, |declaration| ToolSpec::native_name(declaration))
 }
 
 impl Witness for EventWitness {
@@ -108,18 +122,25 @@ impl Witness for EventWitness {
 
     fn canceled(&self, call: &WitnessedCall, reason: CancelReason, at: Timestamp) {
         let reason = reason.explain();
-        self.tell(call, events::CANCEL_REQUESTED, at, |facts| events::cancel_requested(facts, &reason));
+        self.tell(call, events::CANCEL_REQUESTED, at, |facts| {
+            events::cancel_requested(facts, &reason)
+        });
     }
 
     fn ended(&self, call: &WitnessedCall, end: &WitnessedEnd<'_>) {
         let (result, at) = (end.result, end.at);
         if result.outcome.is_success() {
-            let uses = end.effects.map(|effects| effects.uses.as_slice()).unwrap_or_default();
+            let uses = end
+                .effects
+                .map(|effects| effects.uses.as_slice())
+                .unwrap_or_default();
             uses.iter().for_each(|used| self.artifact(call, used, at));
         }
         if result.outcome == Outcome::Canceled {
             let took = result.timings.total_us / 1_000;
-            self.tell(call, events::CANCEL_COMPLETED, at, |facts| events::cancel_completed(facts, took));
+            self.tell(call, events::CANCEL_COMPLETED, at, |facts| {
+                events::cancel_completed(facts, took)
+            });
         }
         let Some(error) = &result.error else { return };
         match error.class {

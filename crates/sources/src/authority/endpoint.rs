@@ -37,7 +37,8 @@ impl PolicyEndpoint {
         endpoint: EndpointDeclaration,
     ) -> Result<Self, AuthorityProblem> {
         let setup = |why: String| AuthorityProblem::Client(why);
-        let tls = tls(endpoint.url.scheme() == "https").map_err(|error| setup(error.to_string()))?;
+        let tls =
+            tls(endpoint.url.scheme() == "https").map_err(|error| setup(error.to_string()))?;
         let client = ClientBuilder::new()
             .tls_backend_preconfigured(tls)
             .default_headers(headers(&endpoint)?)
@@ -54,13 +55,26 @@ impl PolicyEndpoint {
             .connect_timeout(terms.time_limit)
             .pool_idle_timeout(IDLE);
         let client = client.build().map_err(|error| setup(error.to_string()))?;
-        Ok(Self { terms, endpoint, client })
+        Ok(Self {
+            terms,
+            endpoint,
+            client,
+        })
     }
 
-    async fn ask(&self, question: &AuthorityQuestion<'_>) -> Result<AuthorityAnswer, AuthorityFault> {
+    async fn ask(
+        &self,
+        question: &AuthorityQuestion<'_>,
+    ) -> Result<AuthorityAnswer, AuthorityFault> {
         let body = json!({ "input": question.to_json() }).to_string();
-        let sent = self.client.post(self.endpoint.url.clone()).body(body).send().await;
-        let response = sent.map_err(|error| fault(format!("it cannot be asked: {}", explain(error))))?;
+        let sent = self
+            .client
+            .post(self.endpoint.url.clone())
+            .body(body)
+            .send()
+            .await;
+        let response =
+            sent.map_err(|error| fault(format!("it cannot be asked: {}", explain(error))))?;
         check_head(&response)?;
         let body = self.read_body(response).await?;
         answer::read(&body)
@@ -69,13 +83,17 @@ impl PolicyEndpoint {
     async fn read_body(&self, mut response: Response) -> Result<Vec<u8>, AuthorityFault> {
         let most = self.endpoint.max_answer;
         let too_long = || fault(format!("its answer is longer than {most} bytes"));
-        if response.content_length().is_some_and(|length| length > most as u64) {
+        if response
+            .content_length()
+            .is_some_and(|length| length > most as u64)
+        {
             return Err(too_long());
         }
         let mut body = Vec::new();
         loop {
             let chunk = response.chunk().await;
-            let chunk = chunk.map_err(|error| fault(format!("its answer broke off: {}", explain(error))))?;
+            let chunk = chunk
+                .map_err(|error| fault(format!("its answer broke off: {}", explain(error))))?;
             let Some(chunk) = chunk else { return Ok(body) };
             if body.len() + chunk.len() > most {
                 return Err(too_long());
@@ -116,10 +134,19 @@ fn headers(endpoint: &EndpointDeclaration) -> Result<HeaderMap, AuthorityProblem
     headers.insert(ACCEPT, JSON);
     if let Some(credential) = &endpoint.credential {
         let name = credential.name.clone();
-        if !credential.urls.iter().any(|prefix| prefix.covers(&endpoint.url)) {
-            return Err(AuthorityProblem::CredentialElsewhere(name, endpoint.url.clone()));
+        if !credential
+            .urls
+            .iter()
+            .any(|prefix| prefix.covers(&endpoint.url))
+        {
+            return Err(AuthorityProblem::CredentialElsewhere(
+                name,
+                endpoint.url.clone(),
+            ));
         }
-        let value = credential.header_value().ok_or(AuthorityProblem::CredentialValue(name))?;
+        let value = credential
+            .header_value()
+            .ok_or(AuthorityProblem::CredentialValue(name))?;
         headers.insert(credential.header.name.clone(), value);
     }
     Ok(headers)
@@ -134,15 +161,22 @@ fn check_head(response: &Response) -> Result<(), AuthorityFault> {
     let status = response.status();
     if status.is_redirection() {
         let target = quoted(response.headers().get(LOCATION));
-        return Err(fault(format!("it redirects to `{target}`, and redirects are not followed")));
+        return Err(fault(format!(
+            "it redirects to `{target}`, and redirects are not followed"
+        )));
     }
     if status != StatusCode::OK {
-        return Err(fault(format!("it answered with status {}", status.as_u16())));
+        return Err(fault(format!(
+            "it answered with status {}",
+            status.as_u16()
+        )));
     }
     let content_type = quoted(response.headers().get(CONTENT_TYPE));
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
     if !media_type.eq_ignore_ascii_case("application/json") {
-        return Err(fault(format!("its answer is `{content_type}`, not `application/json`")));
+        return Err(fault(format!(
+            "its answer is `{content_type}`, not `application/json`"
+        )));
     }
     Ok(())
 }

@@ -31,10 +31,17 @@ impl ProgramAuthority {
         program: ProgramDeclaration,
         children: Arc<Children>,
     ) -> Result<Self, AuthorityProblem> {
-        if program.argv.first().is_none_or(|word| word.trim().is_empty()) {
+        if program
+            .argv
+            .first()
+            .is_none_or(|word| word.trim().is_empty())
+        {
             return Err(AuthorityProblem::NoProgram);
         }
-        Ok(Self { terms, program: AskedProgram::new(program, children)? })
+        Ok(Self {
+            terms,
+            program: AskedProgram::new(program, children)?,
+        })
     }
 }
 
@@ -62,7 +69,11 @@ impl DecisionAuthority for ProgramAuthority {
         Box::pin(async move {
             let mut input = question.to_json().to_string().into_bytes();
             input.push(b'\n');
-            let ran = self.program.run(input).await.map_err(|error| AuthorityFault(error.0))?;
+            let ran = self
+                .program
+                .run(input)
+                .await
+                .map_err(|error| AuthorityFault(error.0))?;
             read(&ran)
         })
     }
@@ -81,7 +92,10 @@ fn read(ran: &Ran) -> Result<AuthorityAnswer, AuthorityFault> {
     let text = match spoken(ran).map_err(|error| AuthorityFault(error.0))? {
         Spoken::Objected(reason) => {
             let reason = (!reason.is_empty()).then(|| reason.to_owned());
-            return Ok(AuthorityAnswer { behavior: Behavior::Deny, reason });
+            return Ok(AuthorityAnswer {
+                behavior: Behavior::Deny,
+                reason,
+            });
         }
         Spoken::Answered(text) => text,
     };
@@ -92,7 +106,10 @@ fn read(ran: &Ran) -> Result<AuthorityAnswer, AuthorityFault> {
         let head: String = text.chars().take(QUOTED).collect();
         AuthorityFault(format!("its answer cannot be read: {error}: {head}"))
     })?;
-    Ok(AuthorityAnswer { behavior: answer.decision, reason: answer.reason })
+    Ok(AuthorityAnswer {
+        behavior: answer.decision,
+        reason: answer.reason,
+    })
 }
 
 #[cfg(test)]
@@ -104,22 +121,56 @@ mod tests {
     use super::{Ran, read};
 
     fn ran(code: i32, stdout: &str, stderr: &str) -> Ran {
-        let ended = Ended { code: Some(code), signal: None, out_of_memory: false };
-        Ran { ended, stdout: stdout.into(), stderr: stderr.into() }
+        let ended = Ended {
+            code: Some(code),
+            signal: None,
+            out_of_memory: false,
+        };
+        Ran {
+            ended,
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        }
     }
 
     #[test]
     fn an_answer_is_a_decision_with_a_reason_or_exit_code_2() {
-        let answer =
-            |behavior, reason: Option<&str>| AuthorityAnswer { behavior, reason: reason.map(str::to_owned) };
+        let answer = |behavior, reason: Option<&str>| AuthorityAnswer {
+            behavior,
+            reason: reason.map(str::to_owned),
+        };
         for (code, stdout, stderr, expected) in [
-            (0, r#"{"decision":"allow"}"#, "chatter", answer(Behavior::Allow, None)),
-            (0, r#"{"decision":"ask","reason":"new host"}"#, "", answer(Behavior::Ask, Some("new host"))),
-            (0, " {\"decision\":\"deny\"} \n", "", answer(Behavior::Deny, None)),
-            (2, r#"{"decision":"allow"}"#, "not today\n", answer(Behavior::Deny, Some("not today"))),
+            (
+                0,
+                r#"{"decision":"allow"}"#,
+                "chatter",
+                answer(Behavior::Allow, None),
+            ),
+            (
+                0,
+                r#"{"decision":"ask","reason":"new host"}"#,
+                "",
+                answer(Behavior::Ask, Some("new host")),
+            ),
+            (
+                0,
+                " {\"decision\":\"deny\"} \n",
+                "",
+                answer(Behavior::Deny, None),
+            ),
+            (
+                2,
+                r#"{"decision":"allow"}"#,
+                "not today\n",
+                answer(Behavior::Deny, Some("not today")),
+            ),
             (2, "", "", answer(Behavior::Deny, None)),
         ] {
-            assert_eq!(read(&ran(code, stdout, stderr)).unwrap(), expected, "{code} {stdout}");
+            assert_eq!(
+                read(&ran(code, stdout, stderr)).unwrap(),
+                expected,
+                "{code} {stdout}"
+            );
         }
     }
 
@@ -132,9 +183,21 @@ mod tests {
             (0, "allow", "cannot be read"),
             (0, "true", "cannot be read"),
             (0, r#"{"decision":"yes"}"#, "unknown variant `yes`"),
-            (0, r#"{"decision":"deny","decision":"allow"}"#, "duplicate field"),
-            (0, r#"{"decision":"allow","allow":false}"#, "unknown field `allow`"),
-            (0, r#"{"decision":"allow"} {"decision":"deny"}"#, "cannot be read"),
+            (
+                0,
+                r#"{"decision":"deny","decision":"allow"}"#,
+                "duplicate field",
+            ),
+            (
+                0,
+                r#"{"decision":"allow","allow":false}"#,
+                "unknown field `allow`",
+            ),
+            (
+                0,
+                r#"{"decision":"allow"} {"decision":"deny"}"#,
+                "cannot be read",
+            ),
             (1, r#"{"decision":"allow"}"#, "it ended with exit code 1"),
             (127, "", "it ended with exit code 127"),
         ] {

@@ -47,9 +47,15 @@ pub(crate) fn spoken(ran: &Ran) -> Result<Spoken<'_>, HookError> {
     match (ran.ended.code, ran.ended.signal) {
         (Some(0), _) => Ok(Spoken::Answered(text(&ran.stdout, "standard output")?)),
         (Some(OBJECTION), _) => Ok(Spoken::Objected(text(&ran.stderr, "standard error")?)),
-        (Some(code), _) => Err(complaint(&format!("it ended with exit code {code}"), &ran.stderr)),
+        (Some(code), _) => Err(complaint(
+            &format!("it ended with exit code {code}"),
+            &ran.stderr,
+        )),
         (None, _) if ran.ended.out_of_memory => Err(complaint("it ran out of memory", &ran.stderr)),
-        (None, Some(signal)) => Err(complaint(&format!("it was ended by signal {signal}"), &ran.stderr)),
+        (None, Some(signal)) => Err(complaint(
+            &format!("it was ended by signal {signal}"),
+            &ran.stderr,
+        )),
         (None, None) => Err(complaint("it was ended", &ran.stderr)),
     }
 }
@@ -71,7 +77,11 @@ fn text<'a>(bytes: &'a [u8], stream: &str) -> Result<&'a str, HookError> {
 fn complaint(how: &str, stderr: &[u8]) -> HookError {
     let words = String::from_utf8_lossy(stderr);
     let words: String = words.trim().chars().take(QUOTED).collect();
-    HookError(if words.is_empty() { how.to_owned() } else { format!("{how}: {words}") })
+    HookError(if words.is_empty() {
+        how.to_owned()
+    } else {
+        format!("{how}: {words}")
+    })
 }
 
 fn objected(event: HookEvent, reason: &str) -> Result<HookOutput, HookError> {
@@ -96,7 +106,9 @@ fn said(event: HookEvent, text: &str) -> Result<HookOutput, HookError> {
     match event {
         HookEvent::Before => {
             let head: String = text.chars().take(QUOTED).collect();
-            Err(HookError(format!("it answered with something else than a JSON object: {head}")))
+            Err(HookError(format!(
+                "it answered with something else than a JSON object: {head}"
+            )))
         }
         HookEvent::After | HookEvent::Failure => Ok(HookOutput::proceed().with_context(text)),
     }
@@ -104,13 +116,22 @@ fn said(event: HookEvent, text: &str) -> Result<HookOutput, HookError> {
 
 impl Answer {
     fn into_output(self) -> Result<HookOutput, HookError> {
-        let why = || self.reason.clone().unwrap_or_else(|| "it gave no reason".to_owned());
+        let why = || {
+            self.reason
+                .clone()
+                .unwrap_or_else(|| "it gave no reason".to_owned())
+        };
         let stop = (self.goes_on == Some(false)).then(why);
         if stop.is_some() && self.decision == Some(Behavior::Allow) {
-            return Err(HookError("it says `allow` and `\"continue\": false` at once".to_owned()));
+            return Err(HookError(
+                "it says `allow` and `\"continue\": false` at once".to_owned(),
+            ));
         }
         Ok(HookOutput {
-            opinion: self.decision.map(|behavior| Opinion { behavior, reason: why() }),
+            opinion: self.decision.map(|behavior| Opinion {
+                behavior,
+                reason: why(),
+            }),
             stop,
             arguments: self.arguments.map(Value::Object),
             output: self.output.map(|text| vec![Content::text(text)]),
@@ -137,9 +158,23 @@ mod tests {
 
     use HookEvent::{After, Before, Failure};
 
-    fn check(event: HookEvent, code: i32, stdout: &str, stderr: &str, expected: Result<HookOutput, &str>) {
-        let ended = Ended { code: Some(code), signal: None, out_of_memory: false };
-        let ran = Ran { ended, stdout: stdout.into(), stderr: stderr.into() };
+    fn check(
+        event: HookEvent,
+        code: i32,
+        stdout: &str,
+        stderr: &str,
+        expected: Result<HookOutput, &str>,
+    ) {
+        let ended = Ended {
+            code: Some(code),
+            signal: None,
+            out_of_memory: false,
+        };
+        let ran = Ran {
+            ended,
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        };
         match (read(event, &ran), expected) {
             (Err(error), Err(part)) => assert!(error.0.contains(part), "{stdout}: {error}"),
             (got, want) => assert_eq!(got.ok(), want.ok(), "{event:?} {code} {stdout}"),
@@ -158,9 +193,21 @@ mod tests {
             Ok(HookOutput::stop("no such folder")),
         );
         check(Before, 2, "", "", Ok(HookOutput::stop("it gave no reason")));
-        check(After, 2, "", "mind the tests", Ok(HookOutput::proceed().with_context("mind the tests")));
+        check(
+            After,
+            2,
+            "",
+            "mind the tests",
+            Ok(HookOutput::proceed().with_context("mind the tests")),
+        );
         check(Failure, 2, "", "", Ok(HookOutput::proceed()));
-        check(Before, 1, "{}", "Traceback …", Err("it ended with exit code 1: Traceback …"));
+        check(
+            Before,
+            1,
+            "{}",
+            "Traceback …",
+            Err("it ended with exit code 1: Traceback …"),
+        );
         check(Before, 127, "", "", Err("it ended with exit code 127"));
         let long = "x".repeat(10_000);
         check(After, 1, "", &long, Err("xxx"));
@@ -175,21 +222,66 @@ mod tests {
         for (text, expected) in [
             ("{}", HookOutput::proceed()),
             (r#"{"continue":true}"#, HookOutput::proceed()),
-            (r#"{"decision":"ask","reason":"r"}"#, opinion(Behavior::Ask, "r")),
-            (r#"{"decision":"allow"}"#, opinion(Behavior::Allow, "it gave no reason")),
-            (r#"{"arguments":{"a":1},"reason":"r"}"#, HookOutput::rewrite(json!({ "a": 1 }), "r")),
-            (r#"{"output":"o","reason":"r"}"#, HookOutput::replace("o", "r")),
-            (r#"{"structured":[1]}"#, HookOutput::proceed().with_structured(json!([1]))),
-            (r#"{"context":"c"}"#, HookOutput::proceed().with_context("c")),
-            (r#"{"context":["c","d"]}"#, HookOutput::proceed().with_context("c").with_context("d")),
-            (r#"{"message":"m"}"#, HookOutput::proceed().with_message("m")),
+            (
+                r#"{"decision":"ask","reason":"r"}"#,
+                opinion(Behavior::Ask, "r"),
+            ),
+            (
+                r#"{"decision":"allow"}"#,
+                opinion(Behavior::Allow, "it gave no reason"),
+            ),
+            (
+                r#"{"arguments":{"a":1},"reason":"r"}"#,
+                HookOutput::rewrite(json!({ "a": 1 }), "r"),
+            ),
+            (
+                r#"{"output":"o","reason":"r"}"#,
+                HookOutput::replace("o", "r"),
+            ),
+            (
+                r#"{"structured":[1]}"#,
+                HookOutput::proceed().with_structured(json!([1])),
+            ),
+            (
+                r#"{"context":"c"}"#,
+                HookOutput::proceed().with_context("c"),
+            ),
+            (
+                r#"{"context":["c","d"]}"#,
+                HookOutput::proceed().with_context("c").with_context("d"),
+            ),
+            (
+                r#"{"message":"m"}"#,
+                HookOutput::proceed().with_message("m"),
+            ),
         ] {
             check(Before, 0, text, "", Ok(expected));
         }
-        let stop = HookOutput { reason: Some("r".to_owned()), ..HookOutput::stop("r") };
-        check(Before, 0, r#"{"continue":false,"reason":"r"}"#, "", Ok(stop));
-        check(After, 0, "looks fine\n", "", Ok(HookOutput::proceed().with_context("looks fine")));
-        check(Failure, 0, "[1]", "", Ok(HookOutput::proceed().with_context("[1]")));
+        let stop = HookOutput {
+            reason: Some("r".to_owned()),
+            ..HookOutput::stop("r")
+        };
+        check(
+            Before,
+            0,
+            r#"{"continue":false,"reason":"r"}"#,
+            "",
+            Ok(stop),
+        );
+        check(
+            After,
+            0,
+            "looks fine\n",
+            "",
+            Ok(HookOutput::proceed().with_context("looks fine")),
+        );
+        check(
+            Failure,
+            0,
+            "[1]",
+            "",
+            Ok(HookOutput::proceed().with_context("[1]")),
+        );
     }
 
     #[test]
@@ -200,7 +292,10 @@ mod tests {
             ("{", "cannot be read"),
             (r#"{"descision":"deny"}"#, "unknown field `descision`"),
             (r#"{"decision":"no"}"#, "unknown variant `no`"),
-            (r#"{"decision":"deny","decision":"allow"}"#, "duplicate field"),
+            (
+                r#"{"decision":"deny","decision":"allow"}"#,
+                "duplicate field",
+            ),
             (r#"{"continue":"false"}"#, "cannot be read"),
             (r#"{"arguments":[1]}"#, "cannot be read"),
             (r#"{"output":1}"#, "cannot be read"),
@@ -210,10 +305,25 @@ mod tests {
         ] {
             check(Before, 0, text, "", Err(part));
         }
-        let ended = Ended { code: Some(0), signal: None, out_of_memory: false };
-        let ran = Ran { ended, stdout: vec![0xff, 0xfe], stderr: Vec::new() };
+        let ended = Ended {
+            code: Some(0),
+            signal: None,
+            out_of_memory: false,
+        };
+        let ran = Ran {
+            ended,
+            stdout: vec![0xff, 0xfe],
+            stderr: Vec::new(),
+        };
         assert!(read(After, &ran).unwrap_err().0.contains("not UTF-8"));
-        let ran = Ran { ended: Ended { code: None, signal: Some(9), ..ended }, ..ran };
+        let ran = Ran {
+            ended: Ended {
+                code: None,
+                signal: Some(9),
+                ..ended
+            },
+            ..ran
+        };
         assert_eq!(read(After, &ran).unwrap_err().0, "it was ended by signal 9");
     }
 }

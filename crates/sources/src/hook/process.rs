@@ -31,7 +31,11 @@ pub(crate) struct Ran {
 pub(crate) async fn run(process: &mut Process, input: Vec<u8>) -> Result<Ran, HookError> {
     let (stdout, stderr) = (Stream::default(), Stream::default());
     let work = {
-        let (stdin, out, err) = (process.take_stdin(), process.take_stdout(), process.take_stderr());
+        let (stdin, out, err) = (
+            process.take_stdin(),
+            process.take_stdout(),
+            process.take_stderr(),
+        );
         async {
             // Feeding may never end, since a program need not read; what counts is what it says.
             tokio::join!(feed(stdin, &input), stdout.read(out), stderr.read(err));
@@ -56,7 +60,11 @@ pub(crate) async fn run(process: &mut Process, input: Vec<u8>) -> Result<Ran, Ho
         // Nobody holds the pipes any more, so what is left in them is there now.
         let _ = timeout(DRAIN, work).await;
     }
-    Ok(Ran { ended, stdout: stdout.taken("standard output")?, stderr: stderr.taken("standard error")? })
+    Ok(Ran {
+        ended,
+        stdout: stdout.taken("standard output")?,
+        stderr: stderr.taken("standard error")?,
+    })
 }
 
 async fn feed(stdin: Option<Sender>, input: &[u8]) {
@@ -78,7 +86,14 @@ impl Stream {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = vec![0; 16 * 1024];
         loop {
-            let Some(length) = pipe.read(&mut buffer).await.ok().filter(|length| *length > 0) else { return };
+            let Some(length) = pipe
+                .read(&mut buffer)
+                .await
+                .ok()
+                .filter(|length| *length > 0)
+            else {
+                return;
+            };
             let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
             bytes.extend_from_slice(&buffer[..length]);
             if bytes.len() > MOST {
@@ -91,7 +106,10 @@ impl Stream {
     fn taken(&self, name: &str) -> Result<Vec<u8>, HookError> {
         let bytes = std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner));
         if bytes.len() > MOST {
-            return Err(HookError(format!("it wrote more than {} KiB to {name}", MOST / 1024)));
+            return Err(HookError(format!(
+                "it wrote more than {} KiB to {name}",
+                MOST / 1024
+            )));
         }
         Ok(bytes)
     }

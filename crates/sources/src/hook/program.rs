@@ -36,13 +36,20 @@ impl AskedProgram {
         declaration: ProgramDeclaration,
         children: Arc<Children>,
     ) -> Result<Self, EnvironmentRefusal> {
-        let program = Self { declaration, children };
+        let program = Self {
+            declaration,
+            children,
+        };
         program.environment()?;
         Ok(program)
     }
 
     fn environment(&self) -> Result<Vec<(OsString, OsString)>, EnvironmentRefusal> {
-        let own = self.declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let own = self
+            .declaration
+            .environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         self.children.settings().environment.with(own)
     }
 
@@ -58,14 +65,19 @@ impl AskedProgram {
                 root.access = Access::Read;
             }
         }
-        let own = declared.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write });
+        let own = declared.writable.iter().map(|path| Root {
+            path: path.clone(),
+            access: Access::Write,
+        });
         confines.roots.extend(own);
         confines
     }
 
     /// Starts it, writes the input and gives what it left behind. Dropping the future ends the program.
     pub(crate) async fn run(&self, input: Vec<u8>) -> Result<Ran, HookError> {
-        let environment = self.environment().map_err(|refusal| HookError(refusal.to_string()))?;
+        let environment = self
+            .environment()
+            .map_err(|refusal| HookError(refusal.to_string()))?;
         let child = Child {
             argv: self.declaration.argv.iter().map(Into::into).collect(),
             environment,
@@ -75,8 +87,8 @@ impl AskedProgram {
             confines: self.confines(),
         };
         let started = self.children.start(child).await;
-        let mut process =
-            started.map_err(|failure| HookError(format!("it did not start: {}", failure.message)))?;
+        let mut process = started
+            .map_err(|failure| HookError(format!("it did not start: {}", failure.message)))?;
         process::run(&mut process, input).await
     }
 }

@@ -31,7 +31,10 @@ pub(super) fn written(call: &HookCall<'_>, result: Option<&ToolResult>) -> Vec<u
         invocation_id: call.invocation_id,
         session_id: call.session_id,
         principal: call.principal,
-        tool: Tool { id: id.as_str(), name: id.name() },
+        tool: Tool {
+            id: id.as_str(),
+            name: id.name(),
+        },
         arguments: call.input,
         result,
         dry_run: call.is_dry_run,

@@ -3,7 +3,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolpost_model::{ErrorClass, PathRulesInForce, Principal, SandboxPlan, SandboxProfile, ToolFailure};
+use toolpost_model::{
+    ErrorClass, PathRulesInForce, Principal, SandboxPlan, SandboxProfile, ToolFailure,
+};
 
 use super::{McpProgram, McpTransport, process, server::Server};
 use crate::native::{CallerRules, GuardCache, PathGuards};
@@ -34,7 +36,11 @@ impl ServedCallers {
     /// A session begins.
     pub(super) fn join(&self, caller: &Principal) {
         let mut callers = self.lock();
-        match callers.present.iter_mut().find(|(known, _)| known == caller) {
+        match callers
+            .present
+            .iter_mut()
+            .find(|(known, _)| known == caller)
+        {
             Some((_, sessions)) => *sessions += 1,
             None => callers.present.push((caller.clone(), 1)),
         }
@@ -43,7 +49,11 @@ impl ServedCallers {
     /// A session is over.
     pub(super) fn part(&self, caller: &Principal) {
         let mut callers = self.lock();
-        if let Some((_, sessions)) = callers.present.iter_mut().find(|(known, _)| known == caller) {
+        if let Some((_, sessions)) = callers
+            .present
+            .iter_mut()
+            .find(|(known, _)| known == caller)
+        {
             *sessions = sessions.saturating_sub(1);
         }
         callers.present.retain(|(_, sessions)| *sessions > 0);
@@ -52,7 +62,11 @@ impl ServedCallers {
     /// A program is started for those who are there now. Gives whether the last one was started for others, too.
     pub(super) fn bind(&self) -> bool {
         let mut callers = self.lock();
-        let present = callers.present.iter().map(|(caller, _)| caller.clone()).collect();
+        let present = callers
+            .present
+            .iter()
+            .map(|(caller, _)| caller.clone())
+            .collect();
         let before = std::mem::replace(&mut callers.bound, present);
         before.iter().any(|caller| !callers.bound.contains(caller))
     }
@@ -61,12 +75,17 @@ impl ServedCallers {
     fn rules(&self, rules: &Arc<dyn PathRulesInForce>) -> Option<CallerRules> {
         let callers = self.lock();
         let present = callers.present.iter().map(|(caller, _)| caller);
-        let gone = callers.bound.iter().filter(|caller| present.clone().all(|known| known != *caller));
+        let gone = callers
+            .bound
+            .iter()
+            .filter(|caller| present.clone().all(|known| known != *caller));
         let all = present.clone().chain(gone);
         let is_nobody = callers.present.is_empty() && callers.bound.is_empty();
         // Most hosts have no such rules, and then every call asks this.
         let keeps_any = is_nobody || all.clone().any(|caller| rules.has_path_rules(Some(caller)));
-        keeps_any.then(|| CallerRules::of(Arc::clone(rules), all.cloned().collect())).flatten()
+        keeps_any
+            .then(|| CallerRules::of(Arc::clone(rules), all.cloned().collect()))
+            .flatten()
     }
 }
 
@@ -85,7 +104,10 @@ impl Server {
 
     /// Whether rules keep any path from a caller that the server's program would have to be kept from.
     pub(super) fn must_guard(&self, caller: Option<&Principal>) -> bool {
-        self.program().is_some() && self.path_rules().is_some_and(|rules| rules.has_path_rules(caller))
+        self.program().is_some()
+            && self
+                .path_rules()
+                .is_some_and(|rules| rules.has_path_rules(caller))
     }
 
     /// What rules keep from the callers of a program that would be started now, or runs. Looks through its files where
@@ -95,11 +117,15 @@ impl Server {
             return Ok(PathGuards::default());
         };
         // Where nothing can keep the program from a path, its calls ask.
-        let rules = self.path_rules().filter(|_| children.can_guard(program.profile));
+        let rules = self
+            .path_rules()
+            .filter(|_| children.can_guard(program.profile));
         match rules.and_then(|rules| audience.rules(&rules)) {
             Some(rules) => {
                 let sight = process::sight(program, children)?;
-                children.guards(program.profile, sight, rules, Arc::clone(&audience.guards)).await
+                children
+                    .guards(program.profile, sight, rules, Arc::clone(&audience.guards))
+                    .await
             }
             None => Ok(PathGuards::default()),
         }
@@ -108,7 +134,10 @@ impl Server {
     /// What confines the program.
     pub(super) fn plan(&self) -> Option<SandboxPlan> {
         let (program, children) = (self.program()?, self.children.as_ref()?);
-        let narrow = program.reads.as_ref().and_then(|only| children.narrow_sight(only).ok());
+        let narrow = program
+            .reads
+            .as_ref()
+            .and_then(|only| children.narrow_sight(only).ok());
         let sight = narrow.unwrap_or_else(|| children.whole_sight());
         Some(children.plan_in(program.profile, sight.roots))
     }
@@ -126,7 +155,9 @@ impl Server {
     /// What an operator is told of a program that cannot be kept from what rules keep from every caller.
     pub(super) fn unbound(&self) -> Option<String> {
         let lack = self.guard_lack().filter(|_| self.must_guard(None))?;
-        Some(format!("path rules cannot bind it, so every call asks: {lack}"))
+        Some(format!(
+            "path rules cannot bind it, so every call asks: {lack}"
+        ))
     }
 
     /// What a caller is told of a program that `reads` does not limit.

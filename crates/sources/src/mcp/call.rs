@@ -54,10 +54,19 @@ enum Attempt {
     NeverLeft(ToolFailure),
 }
 
-async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &ToolCall) -> Attempt {
+async fn attempt(
+    server: &Arc<Server>,
+    link: &Arc<Link>,
+    tool: &ToolId,
+    call: &ToolCall,
+) -> Attempt {
     let ToolCall { input, context } = call;
     let is_known = context.cautioned() || !server.must_guard(Some(context.principal()));
-    let outdated = if is_known { OutdatedProgram::Tolerated } else { OutdatedProgram::Refused };
+    let outdated = if is_known {
+        OutdatedProgram::Tolerated
+    } else {
+        OutdatedProgram::Refused
+    };
     let live = tokio::select! {
         live = link.live(outdated) => live,
         () = context.canceled() => Err(stopped().untouched()),
@@ -76,8 +85,16 @@ async fn attempt(server: &Arc<Server>, link: &Arc<Link>, tool: &ToolId, call: &T
         Err(failure) if was_not_taken(&failure, &live) => return Attempt::NeverLeft(failure),
         Err(failure) => return Attempt::Ended(Err(failure)),
     }
-    let Some(target) = server.target(tool) else { return Attempt::Ended(Err(held_back(server, tool))) };
-    let asked = Asked { server, link, live: &live, context, heard: AtomicBool::new(false) };
+    let Some(target) = server.target(tool) else {
+        return Attempt::Ended(Err(held_back(server, tool)));
+    };
+    let asked = Asked {
+        server,
+        link,
+        live: &live,
+        context,
+        heard: AtomicBool::new(false),
+    };
     let answered = tokio::select! {
         answered = asked.answer(&target, input.arguments().value()) => answered,
         () = context.canceled() => {
@@ -104,7 +121,11 @@ async fn ended(
     answered: Result<ToolOutput, ToolFailure>,
 ) -> Result<ToolOutput, ToolFailure> {
     // An error that the server told is an answer too.
-    if answered.as_ref().err().is_none_or(|failure| failure.code.as_deref() == Some("tool_error")) {
+    if answered
+        .as_ref()
+        .err()
+        .is_none_or(|failure| failure.code.as_deref() == Some("tool_error"))
+    {
         link.works(live).await;
     }
     match (answered, live.applied().cloned()) {
@@ -128,10 +149,11 @@ fn held_back(server: &Server, tool: &ToolId) -> ToolFailure {
                 "an operator looks at the change and takes it with `toolpost tools accept {tool}`"
             ))
         }
-        None => {
-            ToolFailure::of(ErrorClass::UnknownTool, format!("the server does not offer `{tool}` any more"))
-                .code("tool_gone")
-        }
+        None => ToolFailure::of(
+            ErrorClass::UnknownTool,
+            format!("the server does not offer `{tool}` any more"),
+        )
+        .code("tool_gone"),
     };
     failure.untouched()
 }
@@ -148,8 +170,9 @@ struct Asked<'a> {
 impl Asked<'_> {
     async fn answer(&self, target: &Target, arguments: &Value) -> Result<ToolOutput, ToolFailure> {
         let only = |names: &[&str]| -> Map<String, Value> {
-            let given =
-                names.iter().filter_map(|name| Some(((*name).to_owned(), arguments.get(*name)?.clone())));
+            let given = names
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), arguments.get(*name)?.clone())));
             given.collect()
         };
         match target {
@@ -163,10 +186,13 @@ impl Asked<'_> {
                     false => outcome::of_tool(answer),
                 }
             }
-            Target::Read => outcome::of_request(self.rounds("resources/read", only(&["uri"])).await?),
-            Target::Prompt => {
-                outcome::of_request(self.rounds("prompts/get", only(&["name", "arguments"])).await?)
+            Target::Read => {
+                outcome::of_request(self.rounds("resources/read", only(&["uri"])).await?)
             }
+            Target::Prompt => outcome::of_request(
+                self.rounds("prompts/get", only(&["name", "arguments"]))
+                    .await?,
+            ),
             Target::Complete => {
                 let params = only(&["ref", "argument", "context"]);
                 outcome::of_request(self.ask("completion/complete", params).await?)
@@ -193,8 +219,15 @@ impl Asked<'_> {
             false => watched.remove(session, uri),
         };
         if tell && !live.connection.facts.stateless {
-            let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
-            let params = json!({ "uri": uri }).as_object().cloned().unwrap_or_default();
+            let method = if wanted {
+                "resources/subscribe"
+            } else {
+                "resources/unsubscribe"
+            };
+            let params = json!({ "uri": uri })
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
             self.ask(method, params).await?;
         }
         if wanted {
@@ -235,15 +268,19 @@ impl Asked<'_> {
         &self,
         requests: &Map<String, Value>,
     ) -> Result<std::collections::BTreeMap<String, Value>, ToolFailure> {
-        consult::ask_all(self.context, &self.server.settings.name, requests).await.map_err(|why| {
-            ToolFailure::new(format!("the tool needs an answer that nobody gives: {why}"))
-                .code("caller_cannot_answer")
-        })
+        consult::ask_all(self.context, &self.server.settings.name, requests)
+            .await
+            .map_err(|why| {
+                ToolFailure::new(format!("the tool needs an answer that nobody gives: {why}"))
+                    .code("caller_cannot_answer")
+            })
     }
 
     async fn ask(&self, method: &str, params: Map<String, Value>) -> Result<Value, ToolFailure> {
         let connection = &self.live.connection;
-        let answered = connection.request(method, params, self.meta(), Some(self.context)).await;
+        let answered = connection
+            .request(method, params, self.meta(), Some(self.context))
+            .await;
         self.heard.fetch_or(answered.is_ok(), Ordering::Relaxed);
         answered.map_err(|error| self.failed(error))
     }
@@ -263,7 +300,10 @@ impl Asked<'_> {
         }
         let facts = &self.live.connection.facts;
         if facts.stateless && facts.capabilities.get("logging").is_some() {
-            meta.insert(format!("{RESERVED}logLevel"), Value::String("info".to_owned()));
+            meta.insert(
+                format!("{RESERVED}logLevel"),
+                Value::String("info".to_owned()),
+            );
         }
         meta
     }
@@ -271,10 +311,20 @@ impl Asked<'_> {
     /// The server made a task of it, although nobody said that tasks are known here: looked at until it ends.
     async fn task(&self, created: Value) -> Result<Value, ToolFailure> {
         let Some(id) = created["taskId"].as_str().map(str::to_owned) else {
-            return Err(ToolFailure::new("the server made a task without an id").code("unreadable_answer"));
+            return Err(
+                ToolFailure::new("the server made a task without an id").code("unreadable_answer")
+            );
         };
-        let named = || json!({ "taskId": id }).as_object().cloned().unwrap_or_default();
-        let mut running = Task { live: Some(Arc::clone(self.live)), params: named() };
+        let named = || {
+            json!({ "taskId": id })
+                .as_object()
+                .cloned()
+                .unwrap_or_default()
+        };
+        let mut running = Task {
+            live: Some(Arc::clone(self.live)),
+            params: named(),
+        };
         let mut state = created;
         loop {
             match state["status"].as_str() {
@@ -284,24 +334,35 @@ impl Asked<'_> {
                 }
                 Some("failed") => {
                     running.live = None;
-                    let said =
-                        state["error"]["message"].as_str().unwrap_or("it says nothing more").to_owned();
-                    return Err(ToolFailure::new(format!("the task failed: {said}")).code("task_failed"));
+                    let said = state["error"]["message"]
+                        .as_str()
+                        .unwrap_or("it says nothing more")
+                        .to_owned();
+                    return Err(
+                        ToolFailure::new(format!("the task failed: {said}")).code("task_failed")
+                    );
                 }
                 Some("cancelled") => {
                     running.live = None;
-                    return Err(ToolFailure::new("the server gave the task up").code("task_cancelled"));
+                    return Err(
+                        ToolFailure::new("the server gave the task up").code("task_cancelled")
+                    );
                 }
                 Some("input_required") => {
                     if let Some(Value::Object(requests)) = state.get("inputRequests") {
                         let mut params = named();
-                        params.insert("inputResponses".to_owned(), json!(self.consult(requests).await?));
+                        params.insert(
+                            "inputResponses".to_owned(),
+                            json!(self.consult(requests).await?),
+                        );
                         self.ask("tasks/update", params).await?;
                     }
                 }
                 Some(_) | None => {}
             }
-            let wait = state["pollIntervalMs"].as_u64().map_or(LOOK, Duration::from_millis);
+            let wait = state["pollIntervalMs"]
+                .as_u64()
+                .map_or(LOOK, Duration::from_millis);
             tokio::time::sleep(wait.clamp(SHORTEST_LOOK, LONGEST_LOOK)).await;
             state = self.ask("tasks/get", named()).await?;
         }
@@ -316,10 +377,16 @@ struct Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        let (Some(live), params) = (self.live.take(), std::mem::take(&mut self.params)) else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (Some(live), params) = (self.live.take(), std::mem::take(&mut self.params)) else {
+            return;
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
         runtime.spawn(async move {
-            let asked = live.connection.request("tasks/cancel", params, Map::new(), None);
+            let asked = live
+                .connection
+                .request("tasks/cancel", params, Map::new(), None);
             let _ = tokio::time::timeout(LONGEST_LOOK, asked).await;
         });
     }

@@ -53,7 +53,14 @@ pub(super) fn value(value: &mut Value) -> bool {
             false => false,
         },
         Value::Array(items) => items.iter_mut().map(self::value).filter(|any| *any).count() > 0,
-        Value::Object(fields) => fields.values_mut().map(self::value).filter(|any| *any).count() > 0,
+        Value::Object(fields) => {
+            fields
+                .values_mut()
+                .map(self::value)
+                .filter(|any| *any)
+                .count()
+                > 0
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
@@ -107,8 +114,12 @@ mod tests {
             &json!({ "properties": { "a": { "description": "x\u{200b}", "enum": ["y"] } } })
         ));
         assert!(hides_names(&json!({ "properties": { "a\u{200b}": {} } })));
-        assert!(hides_names(&json!({ "items": [{ "enum": ["y", "y\u{202e}"] }] })));
-        assert!(hides_names(&json!({ "anyOf": [{ "const": { "k": "\u{7}" } }] })));
+        assert!(hides_names(
+            &json!({ "items": [{ "enum": ["y", "y\u{202e}"] }] })
+        ));
+        assert!(hides_names(
+            &json!({ "anyOf": [{ "const": { "k": "\u{7}" } }] })
+        ));
     }
 
     #[test]

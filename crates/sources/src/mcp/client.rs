@@ -16,12 +16,13 @@ use reqwest::StatusCode;
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, CustomRequest,
-        MetaObject, ProtocolVersion, RequestId, RequestMetaObject, ServerResult, SubscriptionFilter,
+        CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
+        CustomRequest, MetaObject, ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
+        SubscriptionFilter,
     },
     service::{
-        ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService, ServiceError,
-        Subscription, serve_client_with_lifecycle,
+        ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
+        ServiceError, Subscription, serve_client_with_lifecycle,
     },
     transport::{
         Transport,
@@ -136,16 +137,41 @@ impl Connection {
         let typed = Typed::default();
         match way {
             Way::Pipes(reading, writing) => {
-                let inner = Pipes::new((reading, writing), longest, Arc::clone(&desk), typed.clone());
-                Self::shake(Heard { inner, desk: Arc::clone(&desk), typed }, era, desk, true).await
+                let inner = Pipes::new(
+                    (reading, writing),
+                    longest,
+                    Arc::clone(&desk),
+                    typed.clone(),
+                );
+                Self::shake(
+                    Heard {
+                        inner,
+                        desk: Arc::clone(&desk),
+                        typed,
+                    },
+                    era,
+                    desk,
+                    true,
+                )
+                .await
             }
             Way::Http(McpTransport::Http { url, headers }) => {
                 let inner = http::transport(url, headers, longest, Arc::clone(&desk))?;
-                Self::shake(Heard { inner, desk: Arc::clone(&desk), typed }, era, desk, false).await
+                Self::shake(
+                    Heard {
+                        inner,
+                        desk: Arc::clone(&desk),
+                        typed,
+                    },
+                    era,
+                    desk,
+                    false,
+                )
+                .await
             }
-            Way::Http(McpTransport::Stdio(_)) => {
-                Err(ConnectError::Setup("a program is not reached over HTTP".to_owned()))
-            }
+            Way::Http(McpTransport::Stdio(_)) => Err(ConnectError::Setup(
+                "a program is not reached over HTTP".to_owned(),
+            )),
         }
     }
 
@@ -161,10 +187,14 @@ impl Connection {
                 preferred_versions: stateless,
                 legacy_version: Some(ProtocolVersion::V_2025_11_25),
             },
-            McpEra::Stateless => ClientLifecycleMode::Discover { preferred_versions: stateless },
+            McpEra::Stateless => ClientLifecycleMode::Discover {
+                preferred_versions: stateless,
+            },
             McpEra::Sessions => ClientLifecycleMode::Initialize,
         };
-        let handler = Handler { desk: Arc::clone(&desk) };
+        let handler = Handler {
+            desk: Arc::clone(&desk),
+        };
         let running = serve_client_with_lifecycle(handler, transport, mode)
             .await
             .map_err(|error| not_connected(&error))?;
@@ -174,7 +204,13 @@ impl Connection {
             capabilities: serde_json::to_value(&info.capabilities).unwrap_or_default(),
         });
         let facts = facts.unwrap_or_default();
-        Ok(Self { peer, running: Mutex::new(Some(running)), desk, over_pipes, facts })
+        Ok(Self {
+            peer,
+            running: Mutex::new(Some(running)),
+            desk,
+            over_pipes,
+            facts,
+        })
     }
 
     /// Sends a request and waits for its answer. Dropped, the server is told that nobody waits any more.
@@ -187,10 +223,14 @@ impl Connection {
     ) -> Result<Value, RequestError> {
         let slot = Arc::new(Slot::new(call.cloned()));
         let mut request = CustomRequest::new(method, Some(Value::Object(params)));
-        request.extensions.insert(RequestMetaObject(MetaObject(meta)));
+        request
+            .extensions
+            .insert(RequestMetaObject(MetaObject(meta)));
         request.extensions.insert(Marked(Arc::clone(&slot)));
         let request = ClientRequest::CustomRequest(request);
-        let sending = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let sending = self
+            .peer
+            .send_request_with_option(request, PeerRequestOptions::no_options());
         let handle = match sending.await {
             Ok(handle) => handle,
             Err(_) => {
@@ -201,7 +241,11 @@ impl Connection {
             }
         };
         let id = handle.id.clone();
-        let mut waiting = Abandoned { connection: self, id: Some(id.clone()), slot: &slot };
+        let mut waiting = Abandoned {
+            connection: self,
+            id: Some(id.clone()),
+            slot: &slot,
+        };
         let answered = tokio::select! {
             biased;
             answered = handle.await_response() => answered,
@@ -210,9 +254,8 @@ impl Connection {
         waiting.id = None;
         match answered {
             Ok(ServerResult::CustomResult(result)) => Ok(result.0),
-            Ok(result) => {
-                serde_json::to_value(result).map_err(|error| RequestError::Unreadable(error.to_string()))
-            }
+            Ok(result) => serde_json::to_value(result)
+                .map_err(|error| RequestError::Unreadable(error.to_string())),
             Err(error) => {
                 if matches!(error, ServiceError::TransportClosed) {
                     let _ = tokio::time::timeout(REASON, self.desk.end_reached()).await;
@@ -237,20 +280,29 @@ impl Connection {
         let filter: SubscriptionFilter = serde_json::from_value(filter.clone())
             .map_err(|error| RequestError::Unreadable(error.to_string()))?;
         let opened = self.peer.listen(filter).await;
-        opened.map(Stream).map_err(|error| self.failed(error, &Slot::new(None)))
+        opened
+            .map(Stream)
+            .map_err(|error| self.failed(error, &Slot::new(None)))
     }
 
     /// Ends it, politely where there is time.
     pub(super) async fn close(&self, within: Duration) {
         self.desk.close();
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(mut running) = running {
             let _ = running.close_with_timeout(within).await;
         }
     }
 
     fn why(&self) -> String {
-        self.desk.ended().map_or_else(|| "the connection is closed".to_owned(), |why| why.to_string())
+        self.desk.ended().map_or_else(
+            || "the connection is closed".to_owned(),
+            |why| why.to_string(),
+        )
     }
 
     fn failed(&self, error: ServiceError, slot: &Slot) -> RequestError {
@@ -334,7 +386,9 @@ impl Drop for Abandoned<'_> {
         let Some(id) = self.id.take() else { return };
         self.connection.desk.abandon(&id.to_string(), self.slot);
         let peer = self.connection.peer.clone();
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
         let mut params: CancelledNotificationParam = match serde_json::from_value(json!({})) {
             Ok(params) => params,
             Err(_) => return,
@@ -343,15 +397,23 @@ impl Drop for Abandoned<'_> {
         params.reason = Some("the call was stopped".to_owned());
         runtime.spawn(async move {
             let notification = CancelledNotification::new(params);
-            let _ = peer.send_notification(ClientNotification::CancelledNotification(notification)).await;
+            let _ = peer
+                .send_notification(ClientNotification::CancelledNotification(notification))
+                .await;
         });
     }
 }
 
 fn refused(status: &HttpStatusError) -> RequestError {
-    let after = status.retry_after.as_deref().and_then(|text| text.trim().parse().ok());
+    let after = status
+        .retry_after
+        .as_deref()
+        .and_then(|text| text.trim().parse().ok());
     match status.status {
-        429 | 503 => RequestError::Busy { status: status.status, after: after.map(Duration::from_secs) },
+        429 | 503 => RequestError::Busy {
+            status: status.status,
+            after: after.map(Duration::from_secs),
+        },
         401 | 403 => RequestError::Unauthorized(format!("HTTP {}", status.status)),
         // The request was there, and nobody knows what was done before this was said.
         300..=499 => RequestError::Unreadable(format!("it is HTTP {}", status.status)),

@@ -36,7 +36,12 @@ pub(super) fn kind_of(method: &str, params: &Value) -> Option<ConsultKind> {
 }
 
 /// Puts one question.
-pub(super) async fn ask(call: &CallContext, server: &str, kind: ConsultKind, params: Value) -> Answered {
+pub(super) async fn ask(
+    call: &CallContext,
+    server: &str,
+    kind: ConsultKind,
+    params: Value,
+) -> Answered {
     let question = question(server, "1".to_owned(), kind, params);
     match call.consult(vec![question]).await {
         Ok(replies) => match replies.into_iter().next() {
@@ -59,22 +64,38 @@ pub(super) async fn ask_all(
     for (key, request) in requests {
         let method = request["method"].as_str().unwrap_or_default();
         let Some(kind) = kind_of(method, &request["params"]) else {
-            return Err(format!("it asks for `{}`, which nobody here answers", clean::line(method, 100)));
+            return Err(format!(
+                "it asks for `{}`, which nobody here answers",
+                clean::line(method, 100)
+            ));
         };
         if answered.includes(kind) {
-            questions.push(question(server, key.clone(), kind, request["params"].clone()));
+            questions.push(question(
+                server,
+                key.clone(),
+                kind,
+                request["params"].clone(),
+            ));
         } else {
             let said = settled(unanswered(kind, &ConsultError::Unsupported(kind)));
             if said.is_err() {
                 // Asked all the same, and refused at once: so the host hears what its caller lacks.
-                let _ =
-                    call.consult(vec![question(server, key.clone(), kind, request["params"].clone())]).await;
+                let _ = call
+                    .consult(vec![question(
+                        server,
+                        key.clone(),
+                        kind,
+                        request["params"].clone(),
+                    )])
+                    .await;
             }
             answers.insert(key.clone(), said?);
         }
     }
-    let kinds: BTreeMap<String, ConsultKind> =
-        questions.iter().map(|question| (question.key.clone(), question.kind)).collect();
+    let kinds: BTreeMap<String, ConsultKind> = questions
+        .iter()
+        .map(|question| (question.key.clone(), question.kind))
+        .collect();
     if questions.is_empty() {
         return Ok(answers);
     }
@@ -130,12 +151,19 @@ fn unanswered(kind: ConsultKind, error: &ConsultError) -> Answered {
         (ConsultKind::Elicitation | ConsultKind::UrlElicitation, _) => {
             Answered::Value(json!({ "action": "cancel" }))
         }
-        (ConsultKind::Sampling | ConsultKind::Roots, ConsultError::Unsupported(_) | ConsultError::Nobody) => {
-            Answered::Refused { code: METHOD_NOT_FOUND, message: error.to_string() }
-        }
+        (
+            ConsultKind::Sampling | ConsultKind::Roots,
+            ConsultError::Unsupported(_) | ConsultError::Nobody,
+        ) => Answered::Refused {
+            code: METHOD_NOT_FOUND,
+            message: error.to_string(),
+        },
         (
             ConsultKind::Sampling | ConsultKind::Roots,
             ConsultError::Canceled | ConsultError::TimedOut | ConsultError::Refused(_),
-        ) => Answered::Refused { code: REJECTED, message: error.to_string() },
+        ) => Answered::Refused {
+            code: REJECTED,
+            message: error.to_string(),
+        },
     }
 }

@@ -19,8 +19,15 @@ const DESCRIPTION: usize = 16 * 1024;
 /// The largest definition, schemas and all.
 const DEFINITION: usize = 512 * 1024;
 /// The fields that are pinned. Icons may change without anybody being asked.
-const PINNED: [&str; 7] =
-    ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta"];
+const PINNED: [&str; 7] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "_meta",
+];
 /// What clients of the same protocol get as it is, among the annotations.
 const BESIDE: [&str; 2] = ["icons", "_meta"];
 
@@ -38,14 +45,27 @@ impl Definition {
     pub(super) fn read(entry: Value, server: &str) -> Result<Self, SourceProblem> {
         let refuse = |code: &str, message: String| Err(problem(server, code, message));
         let Value::Object(mut fields) = entry else {
-            return refuse("invalid_spec", "an entry of its list of tools is no object".to_owned());
+            return refuse(
+                "invalid_spec",
+                "an entry of its list of tools is no object".to_owned(),
+            );
         };
-        let Some(name) = fields.get("name").and_then(Value::as_str).map(str::to_owned) else {
-            return refuse("invalid_tool_name", "it lists a tool without a name".to_owned());
+        let Some(name) = fields
+            .get("name")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+        else {
+            return refuse(
+                "invalid_tool_name",
+                "it lists a tool without a name".to_owned(),
+            );
         };
         let shown = visible(&clean::shortened(&name, 100)).into_owned();
         if name.is_empty() || name.len() > NAME {
-            return refuse("invalid_tool_name", format!("its tool `{shown}` has no name that can be used"));
+            return refuse(
+                "invalid_tool_name",
+                format!("its tool `{shown}` has no name that can be used"),
+            );
         }
         if !fields.get("inputSchema").is_some_and(Value::is_object) {
             return refuse(
@@ -73,8 +93,13 @@ impl Definition {
     }
 
     fn pinned(&self) -> Map<String, Value> {
-        let pinned = self.fields.iter().filter(|(field, _)| PINNED.contains(&field.as_str()));
-        pinned.map(|(field, value)| (field.clone(), value.clone())).collect()
+        let pinned = self
+            .fields
+            .iter()
+            .filter(|(field, _)| PINNED.contains(&field.as_str()));
+        pinned
+            .map(|(field, value)| (field.clone(), value.clone()))
+            .collect()
     }
 
     /// Line by line, for people who compare: odd characters are written out.
@@ -94,17 +119,30 @@ impl Definition {
     }
 
     /// As the catalog gets it, with what is not whole about it.
-    pub(super) fn declare(&self, id: &ToolId, server: &McpServer) -> (Declaration, Vec<SourceProblem>) {
+    pub(super) fn declare(
+        &self,
+        id: &ToolId,
+        server: &McpServer,
+    ) -> (Declaration, Vec<SourceProblem>) {
         let mut problems = Vec::new();
-        let mut told = |code: &str, message: String| problems.push(problem(&server.name, code, message));
+        let mut told =
+            |code: &str, message: String| problems.push(problem(&server.name, code, message));
         let description = clean::stripped(self.text_of("description").unwrap_or_default());
         if description.len() > DESCRIPTION {
-            told("oversized", format!("the description of `{id}` is cut at {DESCRIPTION} bytes"));
+            told(
+                "oversized",
+                format!("the description of `{id}` is cut at {DESCRIPTION} bytes"),
+            );
         }
-        let mut declaration = Declaration::new(id.clone(), clean::shortened(&description, DESCRIPTION));
+        let mut declaration =
+            Declaration::new(id.clone(), clean::shortened(&description, DESCRIPTION));
         let annotations = self.fields.get("annotations");
-        let title = self.text_of("title").or_else(|| annotations?.get("title")?.as_str());
-        declaration.title = title.map(|title| clean::line(title, 256)).filter(|title| !title.is_empty());
+        let title = self
+            .text_of("title")
+            .or_else(|| annotations?.get("title")?.as_str());
+        declaration.title = title
+            .map(|title| clean::line(title, 256))
+            .filter(|title| !title.is_empty());
         declaration.kind = ToolKind::Mcp;
         declaration.toolkit.clone_from(&server.name);
         declaration.external_mappings = vec![ExternalMapping::new("mcp", self.name.clone())];
@@ -124,7 +162,8 @@ impl Definition {
         match self.schema("inputSchema") {
             Some(Ok(schema)) => declaration.input.schema = schema,
             Some(Err(why)) => {
-                let message = format!("the schema of `{id}` is broken, any object is taken instead: {why}");
+                let message =
+                    format!("the schema of `{id}` is broken, any object is taken instead: {why}");
                 told("invalid_schema", message);
             }
             None => {}
@@ -132,7 +171,10 @@ impl Definition {
         match self.schema("outputSchema") {
             Some(Ok(schema)) => declaration.output.schema = Some(schema),
             Some(Err(why)) => {
-                told("invalid_schema", format!("the output schema of `{id}` is broken, and not used: {why}"));
+                told(
+                    "invalid_schema",
+                    format!("the output schema of `{id}` is broken, and not used: {why}"),
+                );
             }
             None => {}
         }
@@ -143,7 +185,9 @@ impl Definition {
     fn schema(&self, field: &str) -> Option<Result<Arc<Value>, String>> {
         let mut schema = self.fields.get(field)?.clone();
         if clean::hides_names(&schema) {
-            return Some(Err("names or values in it hold characters that nobody sees".to_owned()));
+            return Some(Err(
+                "names or values in it hold characters that nobody sees".to_owned(),
+            ));
         }
         clean::value(&mut schema);
         let schema = Arc::new(schema);
@@ -179,19 +223,29 @@ impl Definition {
         execution.streaming = true;
         execution.cancel = CancelSupport::Cooperative;
         execution.idempotent = read_only || self.hint("idempotentHint").unwrap_or(false);
-        execution.timeout_ms =
-            server.call_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        execution.timeout_ms = server
+            .call_timeout
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
 }
 
 /// Something about a server that an operator should know.
 pub(super) fn problem(server: &str, code: &str, message: String) -> SourceProblem {
-    SourceProblem { part: server.to_owned(), origin: None, code: code.to_owned(), message }
+    SourceProblem {
+        part: server.to_owned(),
+        origin: None,
+        code: code.to_owned(),
+        message,
+    }
 }
 
 /// The namespace of a server's tools: its name, with what ids cannot hold replaced.
 pub(super) fn namespace(server: &str) -> String {
-    named(server, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'), 64)
+    named(
+        server,
+        |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'),
+        64,
+    )
 }
 
 /// The id of a tool. A name that ids cannot hold is made fit, with a hash of the original, so that two names never become
@@ -218,8 +272,15 @@ fn named(text: &str, allowed: impl Fn(char) -> bool, longest: usize) -> String {
         return text.to_owned();
     }
     let digest = Sha256::digest(text.as_bytes());
-    let suffix: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    let stem: String = text.chars().take(longest - 9).map(|c| if allowed(c) { c } else { '_' }).collect();
+    let suffix: String = digest[..4]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let stem: String = text
+        .chars()
+        .take(longest - 9)
+        .map(|c| if allowed(c) { c } else { '_' })
+        .collect();
     format!("{stem}_{suffix}")
 }
 
@@ -281,13 +342,16 @@ mod tests {
     #[test]
     fn the_digest_counts_what_is_pinned_in_any_order() {
         let read = |value| Definition::read(value, "fs").unwrap();
-        let one =
-            read(json!({ "name": "a", "description": "d", "inputSchema": { "type": "object", "x": 1 } }));
-        let same =
-            read(json!({ "inputSchema": { "x": 1, "type": "object" }, "description": "d", "name": "a",
-            "icons": [{ "src": "x" }], "title": null }));
-        let other =
-            read(json!({ "name": "a", "description": "e", "inputSchema": { "type": "object", "x": 1 } }));
+        let one = read(
+            json!({ "name": "a", "description": "d", "inputSchema": { "type": "object", "x": 1 } }),
+        );
+        let same = read(
+            json!({ "inputSchema": { "x": 1, "type": "object" }, "description": "d", "name": "a",
+            "icons": [{ "src": "x" }], "title": null }),
+        );
+        let other = read(
+            json!({ "name": "a", "description": "e", "inputSchema": { "type": "object", "x": 1 } }),
+        );
         assert_eq!(one.digest(), same.digest());
         assert_ne!(one.digest(), other.digest());
     }
@@ -298,7 +362,10 @@ mod tests {
             (json!("x"), "invalid_spec"),
             (json!({ "inputSchema": {} }), "invalid_tool_name"),
             (json!({ "name": "a" }), "invalid_schema"),
-            (json!({ "name": "a", "inputSchema": {}, "description": "x".repeat(600_000) }), "oversized"),
+            (
+                json!({ "name": "a", "inputSchema": {}, "description": "x".repeat(600_000) }),
+                "oversized",
+            ),
         ] {
             assert_eq!(Definition::read(entry, "fs").unwrap_err().code, code);
         }

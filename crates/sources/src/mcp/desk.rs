@@ -99,7 +99,16 @@ impl Slot {
         let (words, open) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (bytes, cut) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (sent, given_up) = (AtomicU8::new(0), AtomicBool::new(false));
-        Self { call, sent, words, bytes, cut, open, given_up, token: Mutex::default() }
+        Self {
+            call,
+            sent,
+            words,
+            bytes,
+            cut,
+            open,
+            given_up,
+            token: Mutex::default(),
+        }
     }
 
     pub(super) fn sent(&self) -> Sent {
@@ -134,7 +143,10 @@ impl Slot {
             return Some(call);
         }
         if !self.cut.swap(true, Ordering::Relaxed) {
-            call.log(LogLevel::Warn, "the server says more of this call than is told; the rest is left out");
+            call.log(
+                LogLevel::Warn,
+                "the server says more of this call than is told; the rest is left out",
+            );
         }
         None
     }
@@ -177,7 +189,11 @@ struct Nuisance {
 }
 
 impl Desk {
-    pub(super) fn new(server: &str, of_program: bool, told: impl Fn(Told) + Send + Sync + 'static) -> Self {
+    pub(super) fn new(
+        server: &str,
+        of_program: bool,
+        told: impl Fn(Told) + Send + Sync + 'static,
+    ) -> Self {
         Self {
             server: server.to_owned(),
             silent: watch::Sender::new(false),
@@ -186,7 +202,11 @@ impl Desk {
             told: Box::new(told),
             gone: watch::Sender::new(None),
             expired: watch::Sender::new(false),
-            nuisance: Mutex::new(Nuisance { since: Instant::now(), count: 0, told: Vec::new() }),
+            nuisance: Mutex::new(Nuisance {
+                since: Instant::now(),
+                count: 0,
+                told: Vec::new(),
+            }),
             heard: AtomicU64::new(0),
             questions: Mutex::default(),
             lines: AtomicUsize::new(0),
@@ -232,16 +252,35 @@ impl Desk {
     }
 
     /// A call got further.
-    pub(super) fn progress(&self, token: &str, progress: f64, total: Option<f64>, message: Option<String>) {
+    pub(super) fn progress(
+        &self,
+        token: &str,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    ) {
         let slot = lock(&self.waiting).of_token(token);
-        let Some(slot) = slot else { return self.nuisance("progress of nothing that runs") };
-        let message = message.map(|text| clean::line(&text, LINE)).unwrap_or_default();
-        let Some(context) = slot.hearing(message.len()) else { return self.count() };
-        let whole =
-            |value: f64| (value >= 0.0 && value.fract() == 0.0 && value < 1e15).then_some(value as u64);
-        let percent =
-            total.filter(|total| *total > 0.0).map(|total| (progress / total * 100.0).clamp(0.0, 100.0));
-        context.progress(Progress { message, percent, done: whole(progress), total: total.and_then(whole) });
+        let Some(slot) = slot else {
+            return self.nuisance("progress of nothing that runs");
+        };
+        let message = message
+            .map(|text| clean::line(&text, LINE))
+            .unwrap_or_default();
+        let Some(context) = slot.hearing(message.len()) else {
+            return self.count();
+        };
+        let whole = |value: f64| {
+            (value >= 0.0 && value.fract() == 0.0 && value < 1e15).then_some(value as u64)
+        };
+        let percent = total
+            .filter(|total| *total > 0.0)
+            .map(|total| (progress / total * 100.0).clamp(0.0, 100.0));
+        context.progress(Progress {
+            message,
+            percent,
+            done: whole(progress),
+            total: total.and_then(whole),
+        });
     }
 
     /// A log line: of the running call where there is just one and it can be no other's, else for the operator.
@@ -281,7 +320,9 @@ impl Desk {
         if told < LINES {
             (self.told)(Told::Line(line));
         } else if told == LINES {
-            (self.told)(Told::Line(format!("it wrote more than {LINES} lines; the others are not told")));
+            (self.told)(Told::Line(format!(
+                "it wrote more than {LINES} lines; the others are not told"
+            )));
         }
     }
 
@@ -294,7 +335,9 @@ impl Desk {
         }
         drop(nuisance);
         if first {
-            self.line(format!("it sends {kind}; that is ignored, and not told again"));
+            self.line(format!(
+                "it sends {kind}; that is ignored, and not told again"
+            ));
         }
         self.count();
     }
@@ -417,7 +460,11 @@ impl Desk {
     /// Resolves when it is over and known why.
     pub(super) async fn end_reached(&self) -> Arc<str> {
         let mut gone = self.gone.subscribe();
-        let ended = gone.wait_for(Option::is_some).await.ok().and_then(|gone| gone.clone());
+        let ended = gone
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|gone| gone.clone());
         ended.unwrap_or_else(|| "the connection ended".into())
     }
 }

@@ -28,7 +28,10 @@ pub(super) struct Fetched {
 }
 
 /// Asks for everything.
-pub(super) async fn everything(connection: &Connection, server: &McpServer) -> Result<Fetched, RequestError> {
+pub(super) async fn everything(
+    connection: &Connection,
+    server: &McpServer,
+) -> Result<Fetched, RequestError> {
     let capabilities = &connection.facts.capabilities;
     let mut problems = Vec::new();
     // A server without the capability is asked all the same: many say nothing and have tools.
@@ -39,14 +42,21 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
         }
         Err(error) => return Err(error),
     };
-    problems.extend(listed.odd.map(|odd| problem(&server.name, SourceProblem::REDUCED, odd)));
+    problems.extend(
+        listed
+            .odd
+            .map(|odd| problem(&server.name, SourceProblem::REDUCED, odd)),
+    );
     let mut tools: Vec<Definition> = Vec::with_capacity(listed.entries.len());
     let mut names = HashSet::new();
     for entry in listed.entries {
         match Definition::read(entry, &server.name) {
             Ok(definition) if !server.wants(&definition.name) => {}
             Ok(definition) if !names.insert(definition.name.clone()) => {
-                let message = format!("it lists `{}` more than once; the first one counts", definition.name);
+                let message = format!(
+                    "it lists `{}` more than once; the first one counts",
+                    definition.name
+                );
                 problems.push(problem(&server.name, "invalid_spec", message));
             }
             Ok(definition) => tools.push(definition),
@@ -55,8 +65,20 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
     }
     let mut beside = json!({ "capabilities": kept_capabilities(capabilities) });
     for (capability, method, field, key, kept) in [
-        ("resources", "resources/list", "resources", "uri", "resources"),
-        ("resources", "resources/templates/list", "resourceTemplates", "uriTemplate", "templates"),
+        (
+            "resources",
+            "resources/list",
+            "resources",
+            "uri",
+            "resources",
+        ),
+        (
+            "resources",
+            "resources/templates/list",
+            "resourceTemplates",
+            "uriTemplate",
+            "templates",
+        ),
         ("prompts", "prompts/list", "prompts", "name", "prompts"),
     ] {
         if capabilities.get(capability).is_none() {
@@ -64,7 +86,11 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
         }
         match list(connection, method, field, OBJECTS).await {
             Ok(listed) => {
-                problems.extend(listed.odd.map(|odd| problem(&server.name, SourceProblem::REDUCED, odd)));
+                problems.extend(
+                    listed
+                        .odd
+                        .map(|odd| problem(&server.name, SourceProblem::REDUCED, odd)),
+                );
                 let hidden = |entry: &&Value| entry[key].as_str().is_some_and(clean::has_hidden);
                 let left_out = listed.entries.iter().filter(hidden).count();
                 if left_out > 0 {
@@ -84,7 +110,11 @@ pub(super) async fn everything(connection: &Connection, server: &McpServer) -> R
             }
         }
     }
-    Ok(Fetched { tools, problems, beside })
+    Ok(Fetched {
+        tools,
+        problems,
+        beside,
+    })
 }
 
 /// The capabilities that mean something here; a stranger's other words are not kept.
@@ -105,7 +135,12 @@ struct List {
     odd: Option<String>,
 }
 
-async fn list(connection: &Connection, method: &str, field: &str, most: usize) -> Result<List, RequestError> {
+async fn list(
+    connection: &Connection,
+    method: &str,
+    field: &str,
+    most: usize,
+) -> Result<List, RequestError> {
     let mut list = List::default();
     let (mut cursor, mut seen): (Option<String>, HashSet<String>) = (None, HashSet::new());
     for _ in 0..PAGES {
@@ -115,12 +150,16 @@ async fn list(connection: &Connection, method: &str, field: &str, most: usize) -
         }
         let mut page = connection.request(method, params, Map::new(), None).await?;
         let Some(Value::Array(entries)) = page.get_mut(field).map(Value::take) else {
-            return Err(RequestError::Unreadable(format!("`{method}` was answered without `{field}`")));
+            return Err(RequestError::Unreadable(format!(
+                "`{method}` was answered without `{field}`"
+            )));
         };
         list.entries.extend(entries);
         if list.entries.len() > most {
             list.entries.truncate(most);
-            list.odd = Some(format!("`{method}` lists more than {most} entries; the others are left out"));
+            list.odd = Some(format!(
+                "`{method}` lists more than {most} entries; the others are left out"
+            ));
             return Ok(list);
         }
         match page.get("nextCursor").and_then(Value::as_str) {
@@ -134,6 +173,8 @@ async fn list(connection: &Connection, method: &str, field: &str, most: usize) -
             Some(next) => cursor = Some(next.to_owned()),
         }
     }
-    list.odd = Some(format!("`{method}` has more than {PAGES} pages; the others are left out"));
+    list.odd = Some(format!(
+        "`{method}` has more than {PAGES} pages; the others are left out"
+    ));
     Ok(list)
 }

@@ -82,7 +82,11 @@ impl Link {
             me: Weak::clone(me),
             server,
             state: Arc::default(),
-            shown: Mutex::new(Shown { state: SourceState::Idle, message: None, restarts: 0 }),
+            shown: Mutex::new(Shown {
+                state: SourceState::Idle,
+                message: None,
+                restarts: 0,
+            }),
             trying: AtomicBool::new(false),
             current: Mutex::default(),
             audience: ServedCallers::default(),
@@ -106,21 +110,33 @@ impl Link {
 
     /// The connection, if there is one now.
     pub(super) async fn open(&self) -> Option<Arc<Live>> {
-        self.state.lock().await.live.clone().filter(|live| live.is_open())
+        self.state
+            .lock()
+            .await
+            .live
+            .clone()
+            .filter(|live| live.is_open())
     }
 
     /// The connection, if calls use it now.
     pub(super) fn busy(&self) -> Option<Arc<Live>> {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let current = self
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .upgrade();
         current.filter(|live| live.is_open() && live.is_busy())
     }
 
     /// Compares what the program is kept from with what rules keep now.
     pub(super) async fn compare_guards(&self, live: &Live) {
-        let Some(server) = self.server.upgrade() else { return };
+        let Some(server) = self.server.upgrade() else {
+            return;
+        };
         // A search that fails ends the call with its reason.
         if let Ok(guards) = server.guards(&self.audience).await {
-            live.outdated.store(!live.guards.is_same(&guards), Ordering::Release);
+            live.outdated
+                .store(!live.guards.is_same(&guards), Ordering::Release);
         }
     }
 
@@ -139,24 +155,36 @@ impl Link {
         if let Some(live) = state.live.as_ref().filter(|live| live.is_open()) {
             let is_same = live.guards.is_same(guards.as_ref().map_err(Clone::clone)?);
             match (is_same, live.is_busy(), outdated) {
-                (true, _, _) | (false, true, OutdatedProgram::Tolerated) => return Ok(live.borrow()),
+                (true, _, _) | (false, true, OutdatedProgram::Tolerated) => {
+                    return Ok(live.borrow());
+                }
                 (false, true, OutdatedProgram::Refused) => {
-                    let outdated = self.server.upgrade().map(|server| server.outdated_meanwhile());
+                    let outdated = self
+                        .server
+                        .upgrade()
+                        .map(|server| server.outdated_meanwhile());
                     return Err(outdated.unwrap_or_else(not_yet));
                 }
                 (false, false, _) => {}
             }
         }
         if state.closed {
-            return Err(ToolFailure::of(ErrorClass::Canceled, "the host is closing this server").untouched());
+            return Err(
+                ToolFailure::of(ErrorClass::Canceled, "the host is closing this server")
+                    .untouched(),
+            );
         }
         let Some(link) = self.me.upgrade() else {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the session is closed").untouched());
         };
         let now = Instant::now();
-        let recent = state.last_try.is_some_and(|last| now.duration_since(last) < BETWEEN_TRIES);
-        if let Some(wait) =
-            state.next_try.and_then(|next| next.checked_duration_since(now)).filter(|_| recent)
+        let recent = state
+            .last_try
+            .is_some_and(|last| now.duration_since(last) < BETWEEN_TRIES);
+        if let Some(wait) = state
+            .next_try
+            .and_then(|next| next.checked_duration_since(now))
+            .filter(|_| recent)
         {
             return Err(waiting(state.last.as_ref(), wait));
         }
@@ -167,12 +195,16 @@ impl Link {
                 outdated.end().await;
             }
             // Those who left meanwhile count no more.
-            let guards = if link.audience.bind() { link.guards().await } else { guards };
+            let guards = if link.audience.bind() {
+                link.guards().await
+            } else {
+                guards
+            };
             link.connect(state, guards).await
         });
-        trying
-            .await
-            .unwrap_or_else(|error| Err(ToolFailure::new(format!("connecting failed: {error}")).untouched()))
+        trying.await.unwrap_or_else(|error| {
+            Err(ToolFailure::new(format!("connecting failed: {error}")).untouched())
+        })
     }
 
     fn log(&self, line: String) {
@@ -203,7 +235,8 @@ impl Link {
             Ok(live) => {
                 let live = Arc::new(live);
                 state.live = Some(Arc::clone(&live));
-                *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&live);
+                *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Arc::downgrade(&live);
                 state.next_try = None;
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);
@@ -234,14 +267,19 @@ impl Link {
         let watched = Arc::downgrade(live);
         tokio::spawn(async move {
             let why = desk.left().await;
-            let (Some(link), Some(live)) = (link.upgrade(), watched.upgrade()) else { return };
+            let (Some(link), Some(live)) = (link.upgrade(), watched.upgrade()) else {
+                return;
+            };
             link.ended(&live, &why).await;
         });
         if let Some(limit) = server.settings.idle_stop {
             let (link, watched) = (Weak::clone(&self.me), Arc::downgrade(live));
             tokio::spawn(async move {
                 loop {
-                    let Some(idle) = watched.upgrade().filter(|live| live.is_open()).map(|live| live.idle())
+                    let Some(idle) = watched
+                        .upgrade()
+                        .filter(|live| live.is_open())
+                        .map(|live| live.idle())
                     else {
                         return;
                     };
@@ -266,7 +304,11 @@ impl Link {
 
     async fn ended(&self, live: &Arc<Live>, why: &str) {
         let mut state = self.state.lock().await;
-        if !state.live.as_ref().is_some_and(|current| Arc::ptr_eq(current, live)) {
+        if !state
+            .live
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, live))
+        {
             return;
         }
         state.live = None;
@@ -274,14 +316,21 @@ impl Link {
             return;
         }
         let proven = live.proven.load(Ordering::Relaxed);
-        state.failures = if proven { 0 } else { state.failures.saturating_add(1) };
+        state.failures = if proven {
+            0
+        } else {
+            state.failures.saturating_add(1)
+        };
         // A server that forgot a session is there. One that forgets the next one too is left alone for a while.
         let at_once = proven || (live.desk.is_expired() && state.failures == 1);
         state.next_try = (!at_once).then(|| Instant::now() + pause(state.failures));
         let message = format!("the connection ended: {why}");
-        state.last = Some(ToolFailure::of(ErrorClass::DependencyUnavailable, message.clone()).untouched());
+        state.last =
+            Some(ToolFailure::of(ErrorClass::DependencyUnavailable, message.clone()).untouched());
         drop(state);
-        let Some(server) = self.server.upgrade() else { return };
+        let Some(server) = self.server.upgrade() else {
+            return;
+        };
         server.log(message.clone());
         // A server that is only watched is needed too, although nothing calls it.
         match server.settings.start == McpStart::Eager || !self.watched.is_empty() {
@@ -307,18 +356,25 @@ impl Link {
         let link = Weak::clone(&self.me);
         tokio::spawn(async move {
             loop {
-                let Some(current) = link.upgrade() else { return };
+                let Some(current) = link.upgrade() else {
+                    return;
+                };
                 let next = current.state.lock().await.next_try;
                 drop(current);
                 if let Some(next) = next {
                     tokio::time::sleep_until(next.into()).await;
                 }
-                let Some(current) = link.upgrade() else { return };
+                let Some(current) = link.upgrade() else {
+                    return;
+                };
                 current.audience.bind();
                 let guards = current.guards().await;
                 let state = Arc::clone(&current.state).lock_owned().await;
                 let connected = state.live.as_ref().is_some_and(|live| live.is_open());
-                if state.closed || connected || Arc::clone(&current).connect(state, guards).await.is_ok() {
+                if state.closed
+                    || connected
+                    || Arc::clone(&current).connect(state, guards).await.is_ok()
+                {
                     current.trying.store(false, Ordering::Release);
                     if let Some(server) = current.server.upgrade() {
                         server.tools_changed();
@@ -336,7 +392,9 @@ impl Link {
         if unwanted.is_empty() {
             return;
         }
-        let Some(live) = self.open().await else { return };
+        let Some(live) = self.open().await else {
+            return;
+        };
         match live.connection.facts.stateless {
             true => live.want(&self.watched.addresses()),
             false => live.unsubscribe(&unwanted).await,
@@ -352,7 +410,8 @@ impl Link {
     /// takes the connection while the state is locked, so it is seen here.
     async fn rest_after(&self, limit: Duration) -> bool {
         let mut state = self.state.lock().await;
-        let in_use = |live: &Arc<Live>| live.is_busy() || live.idle() < limit || !self.watched.is_empty();
+        let in_use =
+            |live: &Arc<Live>| live.is_busy() || live.idle() < limit || !self.watched.is_empty();
         if state.live.as_ref().is_some_and(in_use) {
             return false;
         }
@@ -406,7 +465,9 @@ pub(super) fn not_yet() -> ToolFailure {
 }
 
 fn unreachable(message: String) -> ToolFailure {
-    ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("server_unreachable").untouched()
+    ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+        .code("server_unreachable")
+        .untouched()
 }
 
 fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
@@ -418,7 +479,9 @@ fn waiting(last: Option<&ToolFailure>, wait: Duration) -> ToolFailure {
 
 /// Twice as long with each failure, less a part by chance: servers that failed together do not come back together.
 pub(super) fn pause(failures: u32) -> Duration {
-    let whole = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE);
+    let whole = FIRST_PAUSE
+        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .min(LONGEST_PAUSE);
     let part = u32::try_from(RandomState::new().hash_one(failures) % 256).unwrap_or_default();
     whole - whole * part / 1024
 }

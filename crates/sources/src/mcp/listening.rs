@@ -25,7 +25,12 @@ const LASTING: Duration = Duration::from_secs(30);
 /// Listens to what is wanted now and later, until the connection is over.
 pub(super) fn keep(live: &Arc<Live>, mut wanted: watch::Receiver<Option<Value>>) {
     let desk = Arc::clone(&live.desk);
-    let mut ear = Ear { live: Arc::downgrade(live), desk: Arc::clone(&desk), stream: None, missed: false };
+    let mut ear = Ear {
+        live: Arc::downgrade(live),
+        desk: Arc::clone(&desk),
+        stream: None,
+        missed: false,
+    };
     tokio::spawn(async move {
         tokio::select! {
             () = ear.listen(&mut wanted) => {}
@@ -94,7 +99,10 @@ impl Ear {
             self.stream = None;
             return Renewed::Done;
         };
-        let mut opening = pin!(tokio::time::timeout(ACKNOWLEDGED, live.connection.listen(filter)));
+        let mut opening = pin!(tokio::time::timeout(
+            ACKNOWLEDGED,
+            live.connection.listen(filter)
+        ));
         let opened = loop {
             tokio::select! {
                 biased;
@@ -109,7 +117,9 @@ impl Ear {
             Ok(Ok(stream)) => {
                 self.stream = Some(stream);
                 if std::mem::take(&mut self.missed) {
-                    said_meanwhile(filter).into_iter().for_each(|told| self.desk.tell(told));
+                    said_meanwhile(filter)
+                        .into_iter()
+                        .for_each(|told| self.desk.tell(told));
                 }
                 Renewed::Done
             }
@@ -135,10 +145,16 @@ async fn next(stream: &mut Option<Stream>) -> Option<Told> {
 /// in any case.
 fn said_meanwhile(filter: &Value) -> Vec<Told> {
     let mut said = vec![Told::Tools];
-    for (field, told) in [("resourcesListChanged", Told::Resources), ("promptsListChanged", Told::Prompts)] {
+    for (field, told) in [
+        ("resourcesListChanged", Told::Resources),
+        ("promptsListChanged", Told::Prompts),
+    ] {
         said.extend((filter[field] == true).then_some(told));
     }
-    let watched = filter["resourceSubscriptions"].as_array().into_iter().flatten();
+    let watched = filter["resourceSubscriptions"]
+        .as_array()
+        .into_iter()
+        .flatten();
     said.extend(watched.filter_map(|uri| Some(Told::Updated(uri.as_str()?.to_owned()))));
     said
 }

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    CancelSupport, ClassFact, Companions, Declaration, EffectClass, ExecutionKind, Lifecycle, Loading,
-    Quarantined, SourceProblem, ToolId, ToolKind,
+    CancelSupport, ClassFact, Companions, Declaration, EffectClass, ExecutionKind, Lifecycle,
+    Loading, Quarantined, SourceProblem, ToolId, ToolKind,
 };
 
 use super::{
@@ -18,7 +18,8 @@ use super::{
 fn kept_back(id: &ToolId, what: &str) -> Declaration {
     let mut declaration = Declaration::new(id.clone(), "");
     declaration.kind = ToolKind::Mcp;
-    let why = format!("its definition {what}; an operator takes it with `toolpost tools accept {id}`");
+    let why =
+        format!("its definition {what}; an operator takes it with `toolpost tools accept {id}`");
     declaration.lifecycle = Lifecycle::RequiresSetup(why);
     declaration
 }
@@ -54,21 +55,36 @@ pub(super) enum Target {
 
 impl Listing {
     /// From what was accepted. `problems`: what was met while it was read.
-    pub(super) fn of(server: &McpServer, manifest: &Manifest, mut problems: Vec<SourceProblem>) -> Self {
+    pub(super) fn of(
+        server: &McpServer,
+        manifest: &Manifest,
+        mut problems: Vec<SourceProblem>,
+    ) -> Self {
         let mut listing = Self::default();
         let namespace = namespace(&server.name);
         // What was kept may be older than the operator's wishes.
-        for definition in manifest.offered().filter(|definition| server.wants(&definition.name)) {
-            let Some(id) = id_of(&namespace, &definition.name) else { continue };
+        for definition in manifest
+            .offered()
+            .filter(|definition| server.wants(&definition.name))
+        {
+            let Some(id) = id_of(&namespace, &definition.name) else {
+                continue;
+            };
             let (declaration, odd) = definition.declare(&id, server);
             problems.extend(odd);
-            if listing.targets.insert(id, Target::Tool(definition.name.clone())).is_none() {
+            if listing
+                .targets
+                .insert(id, Target::Tool(definition.name.clone()))
+                .is_none()
+            {
                 listing.declarations.push(declaration);
             }
         }
         listing.problems = told(problems, &server.name);
         for native in manifest.held.keys().filter(|native| server.wants(native)) {
-            let Some(id) = id_of(&namespace, native) else { continue };
+            let Some(id) = id_of(&namespace, native) else {
+                continue;
+            };
             let (change, diff) = (manifest.change(native), manifest.diff(native));
             let what = match change {
                 Change::New => "was never seen before",
@@ -77,11 +93,22 @@ impl Listing {
             let message = format!(
                 "`{id}` is kept back: its definition {what}\nhint: `toolpost tools accept {id}` takes it as it is now"
             );
-            listing.problems.push(problem(&server.name, SourceProblem::REDUCED, message));
+            listing
+                .problems
+                .push(problem(&server.name, SourceProblem::REDUCED, message));
             listing.declarations.push(kept_back(&id, what));
             let change = change.as_str().to_owned();
-            let digest = manifest.held.get(native).map(Definition::digest).unwrap_or_default();
-            listing.quarantined.push(Quarantined { tool: id, change, diff, digest });
+            let digest = manifest
+                .held
+                .get(native)
+                .map(Definition::digest)
+                .unwrap_or_default();
+            listing.quarantined.push(Quarantined {
+                tool: id,
+                change,
+                diff,
+                digest,
+            });
         }
         listing.add_companions(server, &namespace, &manifest.beside);
         listing
@@ -90,7 +117,9 @@ impl Listing {
     fn add_companions(&mut self, server: &McpServer, namespace: &str, beside: &Value) {
         let objects = |field: &str| beside[field].as_array().cloned().unwrap_or_default();
         let offers = |pointer: &str| {
-            beside["capabilities"].pointer(pointer).is_some_and(|value| *value != json!(false))
+            beside["capabilities"]
+                .pointer(pointer)
+                .is_some_and(|value| *value != json!(false))
         };
         let mut companions = Companions {
             resources: objects("resources"),
@@ -102,7 +131,8 @@ impl Listing {
             companions.read = self.companion(server, namespace, &READ, Target::Read);
         }
         if offers("/resources/subscribe") {
-            companions.subscribe = self.companion(server, namespace, &SUBSCRIBE, Target::Subscribe(true));
+            companions.subscribe =
+                self.companion(server, namespace, &SUBSCRIBE, Target::Subscribe(true));
             companions.unsubscribe =
                 self.companion(server, namespace, &UNSUBSCRIBE, Target::Subscribe(false));
         }
@@ -123,7 +153,8 @@ impl Listing {
         target: Target,
     ) -> Option<ToolId> {
         let id = companion_id(namespace, kind.name)?;
-        let mut declaration = Declaration::new(id.clone(), format!("{} of `{}`", kind.about, server.name));
+        let mut declaration =
+            Declaration::new(id.clone(), format!("{} of `{}`", kind.about, server.name));
         let properties: serde_json::Map<String, Value> = kind
             .arguments
             .iter()
@@ -166,8 +197,11 @@ struct Companion {
     arguments: &'static [(&'static str, &'static str)],
 }
 
-const READ: Companion =
-    Companion { name: "read_resource", about: "Reads a resource", arguments: &[("uri", "string")] };
+const READ: Companion = Companion {
+    name: "read_resource",
+    about: "Reads a resource",
+    arguments: &[("uri", "string")],
+};
 const PROMPT: Companion = Companion {
     name: "get_prompt",
     about: "Makes a prompt",
@@ -176,10 +210,17 @@ const PROMPT: Companion = Companion {
 const COMPLETE: Companion = Companion {
     name: "complete",
     about: "Completes an argument of a prompt or template",
-    arguments: &[("ref", "object"), ("argument", "object"), ("context", "object")],
+    arguments: &[
+        ("ref", "object"),
+        ("argument", "object"),
+        ("context", "object"),
+    ],
 };
-const SUBSCRIBE: Companion =
-    Companion { name: "subscribe", about: "Asks for news of a resource", arguments: &[("uri", "string")] };
+const SUBSCRIBE: Companion = Companion {
+    name: "subscribe",
+    about: "Asks for news of a resource",
+    arguments: &[("uri", "string")],
+};
 const UNSUBSCRIBE: Companion = Companion {
     name: "unsubscribe",
     about: "Wants no more news of a resource",

@@ -61,22 +61,37 @@ pub(super) async fn start(
     told: &Arc<dyn Fn(Told) + Send + Sync>,
 ) -> Result<Live, ToolFailure> {
     let whole = server.connect_timeout;
-    let starting = ServerStart { server, children, guards: &guards, told };
+    let starting = ServerStart {
+        server,
+        children,
+        guards: &guards,
+        told,
+    };
     let opened = match (&server.transport, era) {
         (McpTransport::Stdio(_), McpEra::Auto) => {
             let began = Instant::now();
             match starting.attempt(McpEra::Auto, whole.mul_f64(0.6)).await {
                 Ok(opened) => opened,
-                Err(failure) if failure.class != ErrorClass::DependencyUnavailable => return Err(failure),
+                Err(failure) if failure.class != ErrorClass::DependencyUnavailable => {
+                    return Err(failure);
+                }
                 Err(_) => {
-                    let rest = whole.saturating_sub(began.elapsed()).max(whole.mul_f64(0.4));
+                    let rest = whole
+                        .saturating_sub(began.elapsed())
+                        .max(whole.mul_f64(0.4));
                     starting.attempt(McpEra::Sessions, rest).await?
                 }
             }
         }
-        (McpTransport::Stdio(_) | McpTransport::Http { .. }, era) => starting.attempt(era, whole).await?,
+        (McpTransport::Stdio(_) | McpTransport::Http { .. }, era) => {
+            starting.attempt(era, whole).await?
+        }
     };
-    let OpenedConnection { connection, desk, program } = opened;
+    let OpenedConnection {
+        connection,
+        desk,
+        program,
+    } = opened;
     Ok(Live {
         connection,
         desk,
@@ -109,27 +124,42 @@ struct OpenedConnection {
 }
 
 impl ServerStart<'_> {
-    async fn attempt(&self, era: McpEra, within: Duration) -> Result<OpenedConnection, ToolFailure> {
-        let Self { server, children, guards, told } = *self;
+    async fn attempt(
+        &self,
+        era: McpEra,
+        within: Duration,
+    ) -> Result<OpenedConnection, ToolFailure> {
+        let Self {
+            server,
+            children,
+            guards,
+            told,
+        } = *self;
         let of_program = matches!(server.transport, McpTransport::Stdio(_));
         let tell = Arc::clone(told);
         let desk = Arc::new(Desk::new(&server.name, of_program, move |word| tell(word)));
         let (program, way) = match &server.transport {
             McpTransport::Stdio(program) => {
                 let Some(children) = children else {
-                    let message =
-                        "a program can only be started where the host has a workspace and a launcher";
+                    let message = "a program can only be started where the host has a workspace and a launcher";
                     return Err(ToolFailure::of(ErrorClass::SetupRequired, message).untouched());
                 };
-                let (program, reading, writing) = Program::start(program, children, guards, &desk).await?;
+                let (program, reading, writing) =
+                    Program::start(program, children, guards, &desk).await?;
                 (Some(program), Way::Pipes(reading, writing))
             }
             McpTransport::Http { .. } => (None, Way::Http(&server.transport)),
         };
         let opening = Connection::open(way, era, server.max_message, Arc::clone(&desk));
-        let opened = tokio::time::timeout(within, opening).await.unwrap_or(Err(ConnectError::Silent(within)));
+        let opened = tokio::time::timeout(within, opening)
+            .await
+            .unwrap_or(Err(ConnectError::Silent(within)));
         match opened {
-            Ok(connection) => Ok(OpenedConnection { connection, desk, program }),
+            Ok(connection) => Ok(OpenedConnection {
+                connection,
+                desk,
+                program,
+            }),
             Err(error) => {
                 let told = match &program {
                     Some(program) => program.end(Duration::ZERO).await,
@@ -163,7 +193,10 @@ fn not_connected(error: &ConnectError, program: Option<&str>) -> ToolFailure {
 impl Live {
     /// With the place that it takes until it is gone.
     pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
-        Self { _place: Some(place), ..self }
+        Self {
+            _place: Some(place),
+            ..self
+        }
     }
 
     /// What confines its program.
@@ -183,7 +216,11 @@ impl Live {
     /// How long nobody has used it.
     pub(super) fn idle(&self) -> Duration {
         match self.busy.load(Ordering::Acquire) {
-            0 => self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed(),
+            0 => self
+                .used
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .elapsed(),
             _ => Duration::ZERO,
         }
     }
@@ -212,11 +249,20 @@ impl Live {
         }
         let live = Arc::downgrade(self);
         tokio::spawn(async move {
-            let Some(live) = Weak::upgrade(&live) else { return };
-            let method = if live.connection.facts.stateless { "server/discover" } else { "ping" };
-            let asked = live.connection.request(method, Map::new(), Map::new(), None);
+            let Some(live) = Weak::upgrade(&live) else {
+                return;
+            };
+            let method = if live.connection.facts.stateless {
+                "server/discover"
+            } else {
+                "ping"
+            };
+            let asked = live
+                .connection
+                .request(method, Map::new(), Map::new(), None);
             if tokio::time::timeout(SIGN_OF_LIFE, asked).await.is_err() {
-                live.desk.end("it is stuck: calls were stopped, and it answers nothing any more");
+                live.desk
+                    .end("it is stuck: calls were stopped, and it answers nothing any more");
             }
             live.unheard.store(0, Ordering::Relaxed);
         });
@@ -227,12 +273,17 @@ impl Live {
     pub(super) async fn introduce(&self, watched: &[String]) -> bool {
         let facts = &self.connection.facts;
         for uri in watched.iter().filter(|_| !facts.stateless) {
-            if !self.is_answered("resources/subscribe", json!({ "uri": uri })).await {
+            if !self
+                .is_answered("resources/subscribe", json!({ "uri": uri }))
+                .await
+            {
                 return false;
             }
         }
         if !facts.stateless && facts.capabilities.get("logging").is_some() {
-            return self.is_answered("logging/setLevel", json!({ "level": "info" })).await;
+            return self
+                .is_answered("logging/setLevel", json!({ "level": "info" }))
+                .await;
         }
         true
     }
@@ -240,7 +291,10 @@ impl Live {
     /// Tells a server with sessions what nobody wants to hear of any more.
     pub(super) async fn unsubscribe(&self, uris: &[String]) {
         for uri in uris {
-            if !self.is_answered("resources/unsubscribe", json!({ "uri": uri })).await {
+            if !self
+                .is_answered("resources/unsubscribe", json!({ "uri": uri }))
+                .await
+            {
                 return;
             }
         }
@@ -268,8 +322,9 @@ impl Live {
 
     /// What is asked for. `None`: nothing.
     fn interests(&self, uris: &[String]) -> Option<Value> {
-        let offers =
-            |pointer: &str| self.connection.facts.capabilities.pointer(pointer) == Some(&Value::Bool(true));
+        let offers = |pointer: &str| {
+            self.connection.facts.capabilities.pointer(pointer) == Some(&Value::Bool(true))
+        };
         let mut filter = Map::new();
         for (pointer, field) in [
             ("/tools/listChanged", "toolsListChanged"),

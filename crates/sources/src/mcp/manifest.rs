@@ -74,11 +74,21 @@ impl Change {
 
 impl Manifest {
     /// What becomes of it when a server lists this now. `known`: there was one before.
-    pub(super) fn updated(&self, known: bool, now: Vec<Definition>, new_tools: McpNewTools) -> Self {
+    pub(super) fn updated(
+        &self,
+        known: bool,
+        now: Vec<Definition>,
+        new_tools: McpNewTools,
+    ) -> Self {
         let mut next = self.clone();
         next.held.clear();
-        next.order = now.iter().map(|definition| definition.name.clone()).collect();
-        next.tools.values_mut().for_each(|pinned| pinned.present = false);
+        next.order = now
+            .iter()
+            .map(|definition| definition.name.clone())
+            .collect();
+        next.tools
+            .values_mut()
+            .for_each(|pinned| pinned.present = false);
         let take_new = match new_tools {
             McpNewTools::FirstUse => !known,
             McpNewTools::Ask => false,
@@ -106,28 +116,51 @@ impl Manifest {
 
     fn pin(&mut self, definition: Definition) {
         let digest = definition.digest();
-        self.tools.insert(definition.name.clone(), Pinned { definition, digest, present: true });
+        self.tools.insert(
+            definition.name.clone(),
+            Pinned {
+                definition,
+                digest,
+                present: true,
+            },
+        );
     }
 
     /// Takes a definition that was kept back. Whether there was one.
     pub(super) fn accept(&mut self, native: &str) -> bool {
-        let Some(definition) = self.held.remove(native) else { return false };
+        let Some(definition) = self.held.remove(native) else {
+            return false;
+        };
         self.pin(definition);
         true
     }
 
     /// Why a tool is kept back.
     pub(super) fn change(&self, native: &str) -> Change {
-        if self.tools.contains_key(native) { Change::Changed } else { Change::New }
+        if self.tools.contains_key(native) {
+            Change::Changed
+        } else {
+            Change::New
+        }
     }
 
     /// What is different about a definition that is kept back.
     pub(super) fn diff(&self, native: &str) -> String {
-        let Some(held) = self.held.get(native) else { return String::new() };
-        let old = self.tools.get(native).map(|pinned| pinned.definition.text()).unwrap_or_default();
+        let Some(held) = self.held.get(native) else {
+            return String::new();
+        };
+        let old = self
+            .tools
+            .get(native)
+            .map(|pinned| pinned.definition.text())
+            .unwrap_or_default();
         let new = held.text();
         let diff = TextDiff::from_lines(&old, &new);
-        let text = diff.unified_diff().context_radius(3).header("accepted", "now").to_string();
+        let text = diff
+            .unified_diff()
+            .context_radius(3)
+            .header("accepted", "now")
+            .to_string();
         clean::shortened(&text, DIFF)
     }
 
@@ -150,8 +183,11 @@ impl Manifest {
                 (name.clone(), kept)
             })
             .collect();
-        let held: Map<String, Value> =
-            self.held.iter().map(|(name, definition)| (name.clone(), json!(definition.fields))).collect();
+        let held: Map<String, Value> = self
+            .held
+            .iter()
+            .map(|(name, definition)| (name.clone(), json!(definition.fields)))
+            .collect();
         // The newer revision is not remembered: whoever speaks it is asked for it first.
         let era = (self.era == Some(McpEra::Sessions)).then_some(SESSIONS);
         let all = json!({
@@ -179,21 +215,39 @@ impl Manifest {
             let Value::Object(fields) = kept["definition"].take() else {
                 return Err(ManifestError::Definition(name));
             };
-            let definition = Definition { name: name.clone(), fields };
+            let definition = Definition {
+                name: name.clone(),
+                fields,
+            };
             // Computed anew: the definition is what counts, and a digest beside it could be edited.
             let digest = definition.digest();
             let present = kept["present"].as_bool().unwrap_or(true);
-            manifest.tools.insert(name, Pinned { definition, digest, present });
+            manifest.tools.insert(
+                name,
+                Pinned {
+                    definition,
+                    digest,
+                    present,
+                },
+            );
         }
         for (name, fields) in held {
             if let Value::Object(fields) = fields {
-                manifest.held.insert(name.clone(), Definition { name, fields });
+                manifest
+                    .held
+                    .insert(name.clone(), Definition { name, fields });
             }
         }
         let order = all.get("order").and_then(Value::as_array);
-        manifest.order =
-            order.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        let era = all.get("era").and_then(Value::as_str).filter(|era| *era == SESSIONS);
+        manifest.order = order
+            .into_iter()
+            .flatten()
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect();
+        let era = all
+            .get("era")
+            .and_then(Value::as_str)
+            .filter(|era| *era == SESSIONS);
         manifest.era = era.map(|_| McpEra::Sessions);
         manifest.beside = all.remove("beside").unwrap_or_default();
         Ok(manifest)
@@ -208,25 +262,38 @@ mod tests {
     use crate::mcp::{McpNewTools, definition::Definition};
 
     fn tool(name: &str, about: &str) -> Definition {
-        let entry = json!({ "name": name, "description": about, "inputSchema": { "type": "object" } });
+        let entry =
+            json!({ "name": name, "description": about, "inputSchema": { "type": "object" } });
         Definition::read(entry, "s").unwrap()
     }
 
     fn names(manifest: &Manifest) -> Vec<&str> {
-        manifest.offered().map(|definition| definition.name.as_str()).collect()
+        manifest
+            .offered()
+            .map(|definition| definition.name.as_str())
+            .collect()
     }
 
     #[test]
     fn a_first_sight_is_taken_and_later_ones_are_kept_back() {
-        let first =
-            Manifest::default().updated(false, vec![tool("b", "1"), tool("a", "1")], McpNewTools::FirstUse);
+        let first = Manifest::default().updated(
+            false,
+            vec![tool("b", "1"), tool("a", "1")],
+            McpNewTools::FirstUse,
+        );
         assert_eq!(names(&first), ["b", "a"]);
         let now = vec![tool("a", "2\u{202e}"), tool("b", "1"), tool("c", "1")];
         let mut next = first.updated(true, now, McpNewTools::FirstUse);
         assert_eq!(names(&next), ["b"]);
-        assert_eq!((next.change("a"), next.change("c")), (Change::Changed, Change::New));
+        assert_eq!(
+            (next.change("a"), next.change("c")),
+            (Change::Changed, Change::New)
+        );
         let diff = next.diff("a");
-        assert!(diff.contains("-  \"description\": \"1\"\n+  \"description\": \"2\\u{202e}\"\n"), "{diff}");
+        assert!(
+            diff.contains("-  \"description\": \"1\"\n+  \"description\": \"2\\u{202e}\"\n"),
+            "{diff}"
+        );
         assert!(next.accept("a") && !next.accept("x"));
         assert_eq!(names(&next), ["a", "b"]);
         assert_eq!(Manifest::read(&next.text()).unwrap(), next);

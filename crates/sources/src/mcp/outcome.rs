@@ -35,7 +35,12 @@ pub(super) fn of_tool(answer: Value) -> Result<ToolOutput, ToolFailure> {
         failure.details = structured.map(|structured| json!({ "structured_content": structured }));
         return Err(failure);
     }
-    Ok(ToolOutput { content, structured, meta: meta(&mut answer), ..ToolOutput::default() })
+    Ok(ToolOutput {
+        content,
+        structured,
+        meta: meta(&mut answer),
+        ..ToolOutput::default()
+    })
 }
 
 /// The result of a request that is no tool's, whole.
@@ -45,7 +50,11 @@ pub(super) fn of_request(answer: Value) -> Result<ToolOutput, ToolFailure> {
     };
     answer.remove("resultType");
     let meta = meta(&mut answer);
-    Ok(ToolOutput { structured: Some(Value::Object(answer)), meta, ..ToolOutput::default() })
+    Ok(ToolOutput {
+        structured: Some(Value::Object(answer)),
+        meta,
+        ..ToolOutput::default()
+    })
 }
 
 fn meta(answer: &mut Map<String, Value>) -> Option<Box<Map<String, Value>>> {
@@ -69,11 +78,18 @@ fn content(mut piece: Value) -> Content {
         }
         None => None,
     };
-    let media = |given: Option<String>| given.unwrap_or_else(|| "application/octet-stream".to_owned());
+    let media =
+        |given: Option<String>| given.unwrap_or_else(|| "application/octet-stream".to_owned());
     let read = match kind.as_str() {
         "text" => text("/text").map(Content::text),
-        "image" => text("/data").map(|data| Content::Image { data, media_type: media(text("/mimeType")) }),
-        "audio" => text("/data").map(|data| Content::Audio { data, media_type: media(text("/mimeType")) }),
+        "image" => text("/data").map(|data| Content::Image {
+            data,
+            media_type: media(text("/mimeType")),
+        }),
+        "audio" => text("/data").map(|data| Content::Audio {
+            data,
+            media_type: media(text("/mimeType")),
+        }),
         "resource" => text("/resource/uri").map(|uri| Content::Resource {
             uri,
             media_type: text("/resource/mimeType"),
@@ -84,7 +100,14 @@ fn content(mut piece: Value) -> Content {
             let (name, title, description) = (text("/name"), text("/title"), text("/description"));
             let media_type = text("/mimeType");
             let name = name.unwrap_or_else(|| uri.clone());
-            Content::Link { name, title, description, media_type, size, uri }
+            Content::Link {
+                name,
+                title,
+                description,
+                media_type,
+                size,
+                uri,
+            }
         }),
         _ => None,
     };
@@ -102,11 +125,23 @@ fn write_out_hidden(content: &mut Content) {
         }
     };
     match content {
-        Content::Text { text } | Content::Resource { text: Some(text), .. } => write_out(text, visible_text),
-        Content::Link { name, title, description, .. } => {
+        Content::Text { text }
+        | Content::Resource {
+            text: Some(text), ..
+        } => write_out(text, visible_text),
+        Content::Link {
+            name,
+            title,
+            description,
+            ..
+        } => {
             write_out(name, visible_line);
-            title.iter_mut().for_each(|title| write_out(title, visible_line));
-            description.iter_mut().for_each(|description| write_out(description, visible_text));
+            title
+                .iter_mut()
+                .for_each(|title| write_out(title, visible_line));
+            description
+                .iter_mut()
+                .for_each(|description| write_out(description, visible_text));
         }
         Content::Image { .. }
         | Content::Audio { .. }
@@ -124,16 +159,27 @@ fn unreadable(why: &str) -> ToolFailure {
 /// Why there is no answer, as the caller should know it.
 pub(super) fn failure(error: RequestError, server: &str) -> ToolFailure {
     match error {
-        RequestError::Remote { code, message, data } => remote(code, &message, data, server),
+        RequestError::Remote {
+            code,
+            message,
+            data,
+        } => remote(code, &message, data, server),
         RequestError::Unsent(why) => {
-            let message = format!("the connection to `{server}` was gone before the call was sent: {why}");
-            ToolFailure::of(ErrorClass::DependencyUnavailable, message).code(NOT_SENT).untouched()
+            let message =
+                format!("the connection to `{server}` was gone before the call was sent: {why}");
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+                .code(NOT_SENT)
+                .untouched()
         }
         RequestError::Busy { status, after } => {
             let message = format!("`{server}` takes no requests for now (HTTP {status})");
-            let failure = ToolFailure::of(ErrorClass::RateLimited, message).code("server_busy").untouched();
+            let failure = ToolFailure::of(ErrorClass::RateLimited, message)
+                .code("server_busy")
+                .untouched();
             match after {
-                Some(after) => failure.after_ms(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+                Some(after) => {
+                    failure.after_ms(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
+                }
                 None => failure,
             }
         }
@@ -168,7 +214,8 @@ fn remote(code: i32, message: &str, data: Option<Value>, server: &str) -> ToolFa
         -32601 => ToolFailure::new(format!("`{server}` does not know the request: {message}"))
             .code("mcp_unknown_method")
             .untouched(),
-        _ => ToolFailure::new(format!("`{server}` answered with error {code}: {message}")).code("mcp_error"),
+        _ => ToolFailure::new(format!("`{server}` answered with error {code}: {message}"))
+            .code("mcp_error"),
     };
     let data = data.filter(|data| data.to_string().len() <= LONGEST);
     ToolFailure {
@@ -199,7 +246,10 @@ mod tests {
         .unwrap();
         let [
             Content::Text { text },
-            Content::Resource { text: Some(resource), .. },
+            Content::Resource {
+                text: Some(resource),
+                ..
+            },
             Content::Link { name, .. },
         ] = output.content.as_slice()
         else {

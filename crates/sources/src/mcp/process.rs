@@ -47,11 +47,15 @@ impl Program {
             return Err(hidden_program(hidden));
         }
         let sight = sight(program, children)?;
-        let mut process = children.start(child(program, children, &sight, guards)).await?;
+        let mut process = children
+            .start(child(program, children, &sight, guards))
+            .await?;
         let (Some(reading), Some(writing)) = (process.take_stdout(), process.take_stdin()) else {
-            return Err(
-                ToolFailure::of(ErrorClass::DependencyUnavailable, "the program has no pipes").untouched()
-            );
+            return Err(ToolFailure::of(
+                ErrorClass::DependencyUnavailable,
+                "the program has no pipes",
+            )
+            .untouched());
         };
         let applied = process.applied().clone();
         let (end, ending) = mpsc::unbounded_channel();
@@ -74,28 +78,44 @@ impl Program {
     /// How it ended, when it has.
     pub(super) async fn ended(&self) -> Option<Arc<str>> {
         let mut gone = self.gone.clone();
-        gone.wait_for(Option::is_some).await.ok().and_then(|gone| gone.clone())
+        gone.wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|gone| gone.clone())
     }
 }
 
 /// What the program sees beside the system's own directories.
-pub(super) fn sight(program: &McpProgram, children: &Children) -> Result<ProgramSight, ToolFailure> {
+pub(super) fn sight(
+    program: &McpProgram,
+    children: &Children,
+) -> Result<ProgramSight, ToolFailure> {
     let mut sight = match &program.reads {
         None => children.whole_sight(),
         Some(only) => children.narrow_sight(only).map_err(|outside| {
-            let message = format!("`{}`, which `reads` names, lies in no root", outside.display());
+            let message = format!(
+                "`{}`, which `reads` names, lies in no root",
+                outside.display()
+            );
             ToolFailure::of(ErrorClass::SetupRequired, message).untouched()
         })?,
     };
     sight.readable.extend(program.readable.iter().cloned());
-    let writable = program.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write });
+    let writable = program.writable.iter().map(|path| Root {
+        path: path.clone(),
+        access: Access::Write,
+    });
     sight.roots.extend(writable);
     // The program and the scripts it is started with must be readable, wherever they lie. What lies in a root is that
     // already, and would no longer be writable.
     for path in program.named_files() {
         let outside = |path: &Path| !sight.roots.iter().any(|root| path.starts_with(&root.path));
         let found = [Some(path.to_owned()), path.canonicalize().ok()];
-        let found: Vec<_> = found.into_iter().flatten().filter(|path| outside(path)).collect();
+        let found: Vec<_> = found
+            .into_iter()
+            .flatten()
+            .filter(|path| outside(path))
+            .collect();
         sight.readable.extend(found);
     }
     Ok(sight)
@@ -112,7 +132,12 @@ fn hidden_program(path: &Path) -> ToolFailure {
         .untouched()
 }
 
-fn child(program: &McpProgram, children: &Children, sight: &ProgramSight, guards: &PathGuards) -> Child {
+fn child(
+    program: &McpProgram,
+    children: &Children,
+    sight: &ProgramSight,
+    guards: &PathGuards,
+) -> Child {
     let mut argv: Vec<OsString> = vec![program.command.clone().into()];
     argv.extend(program.args.iter().map(OsString::from));
     // The operator's own values for this very program: no name is refused.
@@ -123,10 +148,27 @@ fn child(program: &McpProgram, children: &Children, sight: &ProgramSight, guards
     let confines = children.program_confines(program.profile, sight, guards);
     let workspace = children.workspace().path();
     // Of the workspace there is nothing, and so no folder either, where the program sees nothing in it.
-    let is_there = program.reads.is_none() || sight.roots.iter().any(|root| root.path.starts_with(workspace));
-    let usual = || if is_there { workspace.to_owned() } else { PRIVATE_TMP.into() };
+    let is_there = program.reads.is_none()
+        || sight
+            .roots
+            .iter()
+            .any(|root| root.path.starts_with(workspace));
+    let usual = || {
+        if is_there {
+            workspace.to_owned()
+        } else {
+            PRIVATE_TMP.into()
+        }
+    };
     let directory = program.directory.clone().unwrap_or_else(usual);
-    Child { argv, environment, directory, stdin: Stdin::Piped, stderr: Stderr::Piped, confines }
+    Child {
+        argv,
+        environment,
+        directory,
+        stdin: Stdin::Piped,
+        stderr: Stderr::Piped,
+        confines,
+    }
 }
 
 /// Keeps a process until its end.
@@ -160,8 +202,11 @@ async fn keep(
     if !silent {
         let _ = timeout(DRAIN, heard).await;
     }
-    let told =
-        how(ended, killed, &String::from_utf8_lossy(&words.lock().unwrap_or_else(PoisonError::into_inner)));
+    let told = how(
+        ended,
+        killed,
+        &String::from_utf8_lossy(&words.lock().unwrap_or_else(PoisonError::into_inner)),
+    );
     desk.end(&told);
     let _ = gone.send(Some(told.into()));
 }
@@ -170,7 +215,12 @@ async fn keep(
 async fn hear(stderr: Option<Receiver>, desk: &Desk, words: &Mutex<Vec<u8>>) {
     let Some(mut stderr) = stderr else { return };
     let (mut buffer, mut line) = (vec![0; 8 << 10], Vec::new());
-    while let Some(length) = stderr.read(&mut buffer).await.ok().filter(|length| *length > 0) {
+    while let Some(length) = stderr
+        .read(&mut buffer)
+        .await
+        .ok()
+        .filter(|length| *length > 0)
+    {
         let bytes = &buffer[..length];
         let mut kept = words.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);
@@ -199,8 +249,13 @@ fn how(ended: Option<Ended>, killed: Ended, words: &str) -> String {
     let told = match ended {
         None => "the host ended the program".to_owned(),
         Some(_) if killed.out_of_memory => "the program ran out of memory".to_owned(),
-        Some(Ended { code: Some(code), .. }) => format!("the program ended with exit code {code}"),
-        Some(Ended { signal: Some(signal), .. }) => format!("the program was ended by signal {signal}"),
+        Some(Ended {
+            code: Some(code), ..
+        }) => format!("the program ended with exit code {code}"),
+        Some(Ended {
+            signal: Some(signal),
+            ..
+        }) => format!("the program was ended by signal {signal}"),
         Some(_) => "the program ended".to_owned(),
     };
     let words = clean::stripped(words.trim());

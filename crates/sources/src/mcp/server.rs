@@ -15,8 +15,8 @@ use std::{
 use tokio::sync::Semaphore;
 use toolpost_core::PinStore;
 use toolpost_model::{
-    ErrorClass, SandboxProfile, SessionId, SourceError, SourceFeed, SourceNotice, SourceProblem, ToolFailure,
-    ToolId,
+    ErrorClass, SandboxProfile, SessionId, SourceError, SourceFeed, SourceNotice, SourceProblem,
+    ToolFailure, ToolId,
 };
 
 use super::{
@@ -86,7 +86,13 @@ struct Kept {
 
 impl Server {
     pub(super) fn new(parts: McpParts) -> Arc<Self> {
-        let McpParts { server, launcher, children, workspace, pins } = parts;
+        let McpParts {
+            server,
+            launcher,
+            children,
+            workspace,
+            pins,
+        } = parts;
         let children = workspace.map(|workspace| Children::new(launcher, children, workspace));
         Arc::new_cyclic(|me: &Weak<Self>| Self {
             me: Weak::clone(me),
@@ -162,13 +168,19 @@ impl Server {
     }
 
     /// Connects, and compares what is there with what was accepted.
-    pub(super) async fn start(&self, watched: &[String], guards: PathGuards) -> Result<Live, ToolFailure> {
+    pub(super) async fn start(
+        &self,
+        watched: &[String],
+        guards: PathGuards,
+    ) -> Result<Live, ToolFailure> {
         self.load().await;
         if let Some(why) = self.unreadable().await {
             let failure = ToolFailure::of(ErrorClass::SetupRequired, why);
             return Err(failure.code("pins_damaged").untouched());
         }
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(crowded()) };
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            return Err(crowded());
+        };
         let me = Weak::clone(&self.me);
         let told: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(move |word| {
             if let Some(server) = me.upgrade() {
@@ -188,13 +200,21 @@ impl Server {
                 return Err(failure);
             }
         };
-        let found = if live.connection.facts.stateless { McpEra::Stateless } else { McpEra::Sessions };
+        let found = if live.connection.facts.stateless {
+            McpEra::Stateless
+        } else {
+            McpEra::Sessions
+        };
         // One that speaks the newer revision may be asked for either.
         *lock(&self.era) = Some(found).filter(|era| *era == McpEra::Sessions);
         let patience = self.settings.connect_timeout;
-        if !tokio::time::timeout(patience, live.introduce(watched)).await.unwrap_or(false) {
+        if !tokio::time::timeout(patience, live.introduce(watched))
+            .await
+            .unwrap_or(false)
+        {
             self.log(
-                "it leaves the first words of the host unanswered; some changes may not be heard".to_owned(),
+                "it leaves the first words of the host unanswered; some changes may not be heard"
+                    .to_owned(),
             );
         }
         let compared = tokio::time::timeout(patience, self.compare(&live)).await;
@@ -211,7 +231,10 @@ impl Server {
     async fn load(&self) {
         let mut manifest = self.manifest.lock().await;
         // What could not be read may have been mended since.
-        if manifest.as_ref().is_some_and(|kept| kept.unreadable.is_none()) {
+        if manifest
+            .as_ref()
+            .is_some_and(|kept| kept.unreadable.is_none())
+        {
             return;
         }
         let (pins, name) = (Arc::clone(&self.pins), self.settings.name.clone());
@@ -220,9 +243,10 @@ impl Server {
             Ok(Ok(None)) => (None, None),
             Ok(Ok(Some(text))) => match Manifest::read(&text) {
                 Ok(manifest) => (Some(manifest), None),
-                Err(why) => {
-                    (Some(Manifest::default()), Some(format!("the accepted definitions are damaged: {why}")))
-                }
+                Err(why) => (
+                    Some(Manifest::default()),
+                    Some(format!("the accepted definitions are damaged: {why}")),
+                ),
             },
             // Nothing is taken on first sight that may have been refused before.
             Ok(Err(error)) => (Some(Manifest::default()), Some(error.to_string())),
@@ -231,24 +255,45 @@ impl Server {
         let known = kept.is_some();
         let kept = kept.unwrap_or_default();
         *lock(&self.era) = kept.era;
-        let problems = trouble.clone().map(|message| problem(&self.settings.name, SETUP_REQUIRED, message));
-        *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &kept, problems.into_iter().collect()));
-        *manifest = Some(Kept { manifest: kept, known, unreadable: trouble, ..Kept::default() });
+        let problems = trouble
+            .clone()
+            .map(|message| problem(&self.settings.name, SETUP_REQUIRED, message));
+        *lock(&self.listing) = Arc::new(Listing::of(
+            &self.settings,
+            &kept,
+            problems.into_iter().collect(),
+        ));
+        *manifest = Some(Kept {
+            manifest: kept,
+            known,
+            unreadable: trouble,
+            ..Kept::default()
+        });
     }
 
     async fn unreadable(&self) -> Option<String> {
-        self.manifest.lock().await.as_ref().and_then(|kept| kept.unreadable.clone())
+        self.manifest
+            .lock()
+            .await
+            .as_ref()
+            .and_then(|kept| kept.unreadable.clone())
     }
 
     /// Lists a server, and keeps what is accepted of it.
     async fn compare(&self, live: &Live) -> Result<(), ToolFailure> {
         let mut mark = Stale::begin(&self.stale);
         let fetched = fetch::everything(&live.connection, &self.settings).await;
-        let fetched = fetched.map_err(|error| outcome::failure(error, &self.settings.name).untouched())?;
+        let fetched =
+            fetched.map_err(|error| outcome::failure(error, &self.settings.name).untouched())?;
         let mut manifest = self.manifest.lock().await;
         // Stays in its place until the new one is whole. One that is missing says nothing of what was refused before.
-        let kept = manifest.clone().unwrap_or(Kept { known: true, ..Kept::default() });
-        let mut next = kept.manifest.updated(kept.known, fetched.tools, self.settings.new_tools);
+        let kept = manifest.clone().unwrap_or(Kept {
+            known: true,
+            ..Kept::default()
+        });
+        let mut next = kept
+            .manifest
+            .updated(kept.known, fetched.tools, self.settings.new_tools);
         next.beside = fetched.beside;
         next.era = *lock(&self.era);
         let mut problems = fetched.problems.clone();
@@ -296,28 +341,46 @@ impl Server {
 
     fn tell_changes(&self, before: &Listing, now: &Listing) {
         let ids = |listing: &Listing| -> Vec<String> {
-            listing.declarations.iter().map(|one| serde_json::to_string(one).unwrap_or_default()).collect()
+            listing
+                .declarations
+                .iter()
+                .map(|one| serde_json::to_string(one).unwrap_or_default())
+                .collect()
         };
         if before.quarantined != now.quarantined {
             for held in &now.quarantined {
-                self.log(format!("`{}` is kept back: its definition is {}", held.tool, held.change));
+                self.log(format!(
+                    "`{}` is kept back: its definition is {}",
+                    held.tool, held.change
+                ));
             }
         }
-        if ids(before) != ids(now) || before.problems != now.problems || before.companions != now.companions {
+        if ids(before) != ids(now)
+            || before.problems != now.problems
+            || before.companions != now.companions
+        {
             self.tools_changed();
         }
     }
 
     /// Keeps a manifest. A problem, where that failed: the next life of the host would know less.
     async fn keep(&self, manifest: &Manifest) -> Option<SourceProblem> {
-        let (pins, name, text) = (Arc::clone(&self.pins), self.settings.name.clone(), manifest.text());
+        let (pins, name, text) = (
+            Arc::clone(&self.pins),
+            self.settings.name.clone(),
+            manifest.text(),
+        );
         let kept = tokio::task::spawn_blocking(move || pins.keep(&name, &text)).await;
         let message = match kept {
             Ok(Ok(())) => return None,
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        Some(problem(&self.settings.name, SourceProblem::REDUCED, message))
+        Some(problem(
+            &self.settings.name,
+            SourceProblem::REDUCED,
+            message,
+        ))
     }
 
     /// The tools now. Nothing is started for what is known from before.
@@ -332,7 +395,13 @@ impl Server {
             },
         };
         self.link.keep_trying();
-        match self.manifest.lock().await.as_ref().is_some_and(|kept| kept.known) {
+        match self
+            .manifest
+            .lock()
+            .await
+            .as_ref()
+            .is_some_and(|kept| kept.known)
+        {
             true => Ok(self.listing()),
             false => Err(self.error(&failure)),
         }
@@ -346,13 +415,22 @@ impl Server {
         }
         if let Some(live) = self.link.open().await {
             if self.look_again(&live).await.is_err() {
-                self.log("its tools could not be listed again; those listed before stay".to_owned());
+                self.log(
+                    "its tools could not be listed again; those listed before stay".to_owned(),
+                );
             }
             return Ok(());
         }
-        let (known, fresh) =
-            self.manifest.lock().await.as_ref().map_or((false, false), |kept| (kept.known, kept.fresh));
-        if fresh || (known && self.settings.start == McpStart::Lazy) || self.closed.load(Ordering::Acquire) {
+        let (known, fresh) = self
+            .manifest
+            .lock()
+            .await
+            .as_ref()
+            .map_or((false, false), |kept| (kept.known, kept.fresh));
+        if fresh
+            || (known && self.settings.start == McpStart::Lazy)
+            || self.closed.load(Ordering::Acquire)
+        {
             return Ok(());
         }
         drop(self.link.live(OutdatedProgram::Tolerated).await?);
@@ -364,13 +442,20 @@ impl Server {
 
     pub(super) fn error(&self, failure: &ToolFailure) -> SourceError {
         let hint = failure.hint.clone().or_else(|| self.confined());
-        let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        SourceError { origin: self.settings.name.clone(), reason: format!("{}{hint}", failure.message) }
+        let hint = hint
+            .map(|hint| format!("\nhint: {hint}"))
+            .unwrap_or_default();
+        SourceError {
+            origin: self.settings.name.clone(),
+            reason: format!("{}{hint}", failure.message),
+        }
     }
 
     /// What most programs miss that end before they answer.
     fn confined(&self) -> Option<String> {
-        let McpTransport::Stdio(program) = &self.settings.transport else { return None };
+        let McpTransport::Stdio(program) = &self.settings.transport else {
+            return None;
+        };
         match program.profile {
             SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite => Some(format!(
                 "its program has no network; `mcp.servers.{}.sandbox: network` would give it one",
@@ -393,7 +478,10 @@ impl Server {
     ) -> Result<Vec<ToolId>, SourceError> {
         self.load().await;
         if let Some(reason) = self.unreadable().await {
-            return Err(SourceError { origin: self.settings.name.clone(), reason });
+            return Err(SourceError {
+                origin: self.settings.name.clone(),
+                reason,
+            });
         }
         // What was kept back in an earlier life of the host is what the operator was shown.
         let looked = self
@@ -403,16 +491,26 @@ impl Server {
             .as_ref()
             .is_some_and(|kept| kept.fresh || !kept.manifest.held.is_empty());
         if !looked {
-            self.link.live(OutdatedProgram::Tolerated).await.map_err(|failure| self.error(&failure))?;
+            self.link
+                .live(OutdatedProgram::Tolerated)
+                .await
+                .map_err(|failure| self.error(&failure))?;
         }
         let mut manifest = self.manifest.lock().await;
-        let Some(kept) = manifest.as_mut() else { return Ok(Vec::new()) };
+        let Some(kept) = manifest.as_mut() else {
+            return Ok(Vec::new());
+        };
         let namespace = super::definition::namespace(&self.settings.name);
         let mut next = kept.manifest.clone();
         let held: Vec<(ToolId, String)> = next
             .held
             .keys()
-            .filter_map(|native| Some((super::definition::id_of(&namespace, native)?, native.clone())))
+            .filter_map(|native| {
+                Some((
+                    super::definition::id_of(&namespace, native)?,
+                    native.clone(),
+                ))
+            })
             .filter(|(id, _)| tool.is_none_or(|tool| tool == id))
             .collect();
         if held.is_empty() {
@@ -420,19 +518,33 @@ impl Server {
                 Some(tool) => format!("`{tool}` is not kept back"),
                 None => "nothing of it is kept back".to_owned(),
             };
-            return Err(SourceError { origin: self.settings.name.clone(), reason });
+            return Err(SourceError {
+                origin: self.settings.name.clone(),
+                reason,
+            });
         }
         let is_seen = |digest: String| seen.is_none_or(|seen| seen == digest);
         for (id, native) in &held {
-            if !next.held.get(native).is_some_and(|definition| is_seen(definition.digest())) {
-                let reason =
-                    format!("the definition of `{id}` changed again meanwhile; look at it once more");
-                return Err(SourceError { origin: self.settings.name.clone(), reason });
+            if !next
+                .held
+                .get(native)
+                .is_some_and(|definition| is_seen(definition.digest()))
+            {
+                let reason = format!(
+                    "the definition of `{id}` changed again meanwhile; look at it once more"
+                );
+                return Err(SourceError {
+                    origin: self.settings.name.clone(),
+                    reason,
+                });
             }
             next.accept(native);
         }
         if let Some(problem) = self.keep(&next).await {
-            return Err(SourceError { origin: self.settings.name.clone(), reason: problem.message });
+            return Err(SourceError {
+                origin: self.settings.name.clone(),
+                reason: problem.message,
+            });
         }
         *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &next, kept.problems.clone()));
         kept.manifest = next;
@@ -445,8 +557,9 @@ impl Server {
             McpSharing::Host => Arc::clone(&self.link),
             McpSharing::Session => {
                 let mut sessions = lock(&self.sessions);
-                let link =
-                    sessions.entry(session.clone()).or_insert_with(|| Link::new(Weak::clone(&self.me)));
+                let link = sessions
+                    .entry(session.clone())
+                    .or_insert_with(|| Link::new(Weak::clone(&self.me)));
                 Arc::clone(link)
             }
         }
@@ -455,7 +568,9 @@ impl Server {
     /// A session ended.
     pub(super) fn leave(&self, session: &SessionId) {
         let own = lock(&self.sessions).remove(session);
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
         let (shared, session) = (Arc::clone(&self.link), session.clone());
         runtime.spawn(async move {
             match own {
@@ -473,15 +588,17 @@ impl Server {
     /// Ends everything.
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        let mut links: Vec<Arc<Link>> = lock(&self.sessions).drain().map(|(_, link)| link).collect();
+        let mut links: Vec<Arc<Link>> =
+            lock(&self.sessions).drain().map(|(_, link)| link).collect();
         links.push(Arc::clone(&self.link));
         futures_util::future::join_all(links.iter().map(|link| link.close())).await;
     }
 }
 
 fn crowded() -> ToolFailure {
-    let message =
-        format!("{PLACES} sessions have a connection of their own to this server, and no more can be");
+    let message = format!(
+        "{PLACES} sessions have a connection of their own to this server, and no more can be"
+    );
     ToolFailure::of(ErrorClass::RateLimited, message)
         .code("too_many_connections")
         .hint("close sessions that are not needed, or let them share one with `share: host`")
@@ -489,7 +606,11 @@ fn crowded() -> ToolFailure {
 }
 
 fn not_listed() -> ToolFailure {
-    ToolFailure::of(ErrorClass::DependencyUnavailable, "it did not list its tools in time").untouched()
+    ToolFailure::of(
+        ErrorClass::DependencyUnavailable,
+        "it did not list its tools in time",
+    )
+    .untouched()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

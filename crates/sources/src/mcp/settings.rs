@@ -44,7 +44,10 @@ pub struct McpServer {
 impl McpServer {
     /// Whether the operator wants a tool, by its name there.
     pub(super) fn wants(&self, native: &str) -> bool {
-        self.allow.as_ref().is_none_or(|allow| allow.is_match(native)) && !self.deny.is_match(native)
+        self.allow
+            .as_ref()
+            .is_none_or(|allow| allow.is_match(native))
+            && !self.deny.is_match(native)
     }
 }
 
@@ -86,7 +89,9 @@ pub struct McpProgram {
 impl McpProgram {
     /// The program and those of its arguments that are files.
     pub(super) fn named_files(&self) -> impl Iterator<Item = &Path> {
-        let words = std::iter::once(&self.command).chain(&self.args).map(Path::new);
+        let words = std::iter::once(&self.command)
+            .chain(&self.args)
+            .map(Path::new);
         words.filter(|path| path.is_absolute() && path.is_file())
     }
 }

@@ -35,7 +35,9 @@ pub struct McpSource {
 impl McpSource {
     /// From its parts.
     pub fn new(parts: McpParts) -> Self {
-        Self { server: Server::new(parts) }
+        Self {
+            server: Server::new(parts),
+        }
     }
 }
 
@@ -82,8 +84,14 @@ impl Source for McpSource {
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         let link = self.server.way(&session.session_id);
         link.audience.join(&session.principal);
-        let opened = Opened { server: Arc::clone(&self.server), link, session: session.clone() };
-        Box::pin(std::future::ready(Ok(Arc::new(opened) as Arc<dyn SourceSession>)))
+        let opened = Opened {
+            server: Arc::clone(&self.server),
+            link,
+            session: session.clone(),
+        };
+        Box::pin(std::future::ready(Ok(
+            Arc::new(opened) as Arc<dyn SourceSession>
+        )))
     }
 
     fn connect(&self, feed: SourceFeed) {
@@ -128,7 +136,9 @@ impl SourceSession for Opened {
         let is_bound = self.must_guard() && self.server.guard_lack().is_none();
         // One that nobody uses is started anew before the call, if need be.
         let live = self.link.busy().filter(|_| is_bound)?;
-        Some(Box::pin(async move { self.link.compare_guards(&live).await }))
+        Some(Box::pin(
+            async move { self.link.compare_guards(&live).await },
+        ))
     }
 
     fn caution(&self, _: &ToolId) -> Option<String> {

@@ -38,7 +38,8 @@ impl Watched {
         if wishes.len() < ADDRESSES {
             return Ok(true);
         }
-        let message = format!("{ADDRESSES} resources of this server are watched already, and no more can be");
+        let message =
+            format!("{ADDRESSES} resources of this server are watched already, and no more can be");
         Err(ToolFailure::of(ErrorClass::RateLimited, message)
             .code("too_many_subscriptions")
             .hint("unsubscribe from some first")
@@ -47,13 +48,18 @@ impl Watched {
 
     /// A session wants it.
     pub(super) fn add(&self, session: &SessionId, uri: &str) {
-        self.wishes().entry(uri.to_owned()).or_default().insert(session.clone());
+        self.wishes()
+            .entry(uri.to_owned())
+            .or_default()
+            .insert(session.clone());
     }
 
     /// A session wants it no longer. Whether that was the last one that did.
     pub(super) fn remove(&self, session: &SessionId, uri: &str) -> bool {
         let mut wishes = self.wishes();
-        let Some(wanting) = wishes.get_mut(uri) else { return false };
+        let Some(wanting) = wishes.get_mut(uri) else {
+            return false;
+        };
         let last = wanting.remove(session) && wanting.is_empty();
         if last {
             wishes.remove(uri);
@@ -98,7 +104,10 @@ mod tests {
             assert!(watched.is_first(&uri).unwrap());
             watched.add(&session, &uri);
         }
-        assert_eq!(watched.is_first("x://more").unwrap_err().code.as_deref(), Some("too_many_subscriptions"));
+        assert_eq!(
+            watched.is_first("x://more").unwrap_err().code.as_deref(),
+            Some("too_many_subscriptions")
+        );
         assert!(!watched.is_first("x://7").unwrap());
         assert!(watched.remove(&session, "x://7"));
         assert!(watched.is_first("x://more").unwrap());

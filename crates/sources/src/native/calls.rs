@@ -11,9 +11,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolpost_model::{
-    ArtifactRef, CallInput, CallReport, ClassFact, Content, Declaration, Disposition, DynTool, EffectClass,
-    Effects, InvocationId, Loading, Redactions, Refusal, RiskLevel, ToolError, ToolFailure, ToolId, ToolKind,
-    ToolOutput, schema_of,
+    ArtifactRef, CallInput, CallReport, ClassFact, Content, Declaration, Disposition, DynTool,
+    EffectClass, Effects, InvocationId, Loading, Redactions, Refusal, RiskLevel, ToolError,
+    ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
 };
 
 use self::{call_cancel::CallCancel, call_result::CallResult};
@@ -43,11 +43,15 @@ fn declare<In: JsonSchema>(name: &str, description: &str) -> Declaration {
 
 /// They touch nothing but calls that are their caller's own.
 fn effects() -> Effects {
-    Effects { unscheduled: true, ..Effects::of(EffectClass::Read) }
+    Effects {
+        unscheduled: true,
+        ..Effects::of(EffectClass::Read)
+    }
 }
 
 fn call_named(text: &str) -> Result<InvocationId, String> {
-    text.parse().map_err(|_| format!("`{}` is not the id of a call", text.escape_debug()))
+    text.parse()
+        .map_err(|_| format!("`{}` is not the id of a call", text.escape_debug()))
 }
 
 fn check_id(input: &CallInput) -> Result<(), Refusal> {
@@ -113,12 +117,21 @@ enum Status {
 
 /// A report as an answer: where the call stands, and then what it said itself.
 fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
-    let CallReport { invocation_id, tool, stage, result } = report;
+    let CallReport {
+        invocation_id,
+        tool,
+        stage,
+        result,
+    } = report;
     let name = tool.as_deref().unwrap_or("the call").to_owned();
     let mut standing = Standing {
         invocation_id: invocation_id.to_string(),
         tool,
-        status: if stage.is_some() { Status::Running } else { Status::Unknown },
+        status: if stage.is_some() {
+            Status::Running
+        } else {
+            Status::Unknown
+        },
         stage: stage.map(|stage| stage.as_str()),
         outcome: None,
         disposition: None,
@@ -147,13 +160,19 @@ fn told(report: CallReport) -> Result<ToolOutput, ToolFailure> {
             standing.exit_code = result.exit_code;
             (line, result.content)
         }
-        (None, Some(stage)) => (format!("`{name}` has not ended; it is at stage {stage}"), Vec::new()),
+        (None, Some(stage)) => (
+            format!("`{name}` has not ended; it is at stage {stage}"),
+            Vec::new(),
+        ),
         (None, None) => (
             format!("`{name}` began, and its end could not be recorded; it may have taken effect"),
             Vec::new(),
         ),
     };
-    let mut output = ToolOutput::structured(serde_json::to_value(&standing)?).with_summary(line.clone());
-    output.content = std::iter::once(Content::text(line)).chain(content).collect();
+    let mut output =
+        ToolOutput::structured(serde_json::to_value(&standing)?).with_summary(line.clone());
+    output.content = std::iter::once(Content::text(line))
+        .chain(content)
+        .collect();
     Ok(output)
 }

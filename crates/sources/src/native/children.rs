@@ -7,11 +7,15 @@ use toolpost_model::{
     Access, AppliedSandbox, CallContext, DividedLimit, Effects, ErrorClass, ProgramFile, Refusal,
     SandboxPlan, SandboxProfile, SandboxTier, ShareRules, ToolFailure,
 };
-use toolpost_sandbox::{Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin};
+use toolpost_sandbox::{
+    Confines, Job, LaunchError, Launcher, Process, ProcessLimits, Root, Stderr, Stdin,
+};
 
 use super::{
     environment::ChildEnvironment,
-    files::{KeptError, KeptPaths, PlaceEffect, ProtectedPath, Sight, Workspace, cautioned, find_kept},
+    files::{
+        KeptError, KeptPaths, PlaceEffect, ProtectedPath, Sight, Workspace, cautioned, find_kept,
+    },
     guards::{CallerRules, GuardCache, GuardQuestion, PathGuards, ProgramSight},
     name_watch::NameWatch,
     program_files::{self, ProgramLookup},
@@ -78,7 +82,11 @@ impl Children {
         settings: ChildSettings,
         workspace: Arc<Workspace>,
     ) -> Self {
-        Self { launcher, settings, workspace }
+        Self {
+            launcher,
+            settings,
+            workspace,
+        }
     }
 
     pub(crate) fn workspace(&self) -> &Workspace {
@@ -100,12 +108,18 @@ impl Children {
 
     /// Refuses what the operator does not want to run unconfined, before anybody decides about it.
     pub(crate) fn check(&self, profile: SandboxProfile) -> Result<(), Refusal> {
-        let Some(lack) = self.lack(profile).filter(|_| self.settings.required) else { return Ok(()) };
+        let Some(lack) = self.lack(profile).filter(|_| self.settings.required) else {
+            return Ok(());
+        };
         let message = format!(
             "{lack}, and the operator requires a sandbox (setting `sandbox.require`); `toolpost doctor` says what \
              this machine lacks"
         );
-        Err(Refusal { class: ErrorClass::SetupRequired, at: String::new(), message })
+        Err(Refusal {
+            class: ErrorClass::SetupRequired,
+            at: String::new(),
+            message,
+        })
     }
 
     /// Why a person should look at every command: nothing, or too little, would confine it.
@@ -116,27 +130,41 @@ impl Children {
     /// What the machine cannot give of a profile that promises confinement.
     fn lack(&self, profile: SandboxProfile) -> Option<String> {
         let confined = match profile {
-            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => true,
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {
+                true
+            }
             // The operator has said that nothing is to confine it.
             SandboxProfile::None => false,
         };
-        let tier = self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier);
+        let tier = self
+            .launcher
+            .as_ref()
+            .map_or(SandboxTier::N, Launcher::tier);
         match tier {
             SandboxTier::A | SandboxTier::B => None,
             SandboxTier::C | SandboxTier::N if !confined => None,
-            SandboxTier::C => Some("this machine cannot confine which files a process reaches".to_owned()),
+            SandboxTier::C => {
+                Some("this machine cannot confine which files a process reaches".to_owned())
+            }
             SandboxTier::N => Some("this machine cannot confine processes".to_owned()),
         }
     }
 
     /// What the machine did not give of a profile when that was tried.
     fn missing(&self, profile: SandboxProfile) -> Vec<String> {
-        self.launcher.as_ref().map(|launcher| launcher.self_test().missing(profile)).unwrap_or_default()
+        self.launcher
+            .as_ref()
+            .map(|launcher| launcher.self_test().missing(profile))
+            .unwrap_or_default()
     }
 
     /// The profile that effects may count on: none where the machine does not enforce what it says.
     pub(crate) fn confined(&self, profile: SandboxProfile) -> Option<SandboxProfile> {
-        match self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier) {
+        match self
+            .launcher
+            .as_ref()
+            .map_or(SandboxTier::N, Launcher::tier)
+        {
             SandboxTier::A | SandboxTier::B => Some(profile),
             SandboxTier::C | SandboxTier::N => None,
         }
@@ -153,7 +181,11 @@ impl Children {
     }
 
     /// What would confine a process of this profile, where the operator narrows it so far.
-    pub(crate) fn plan(&self, profile: SandboxProfile, narrowed: Option<SandboxProfile>) -> SandboxPlan {
+    pub(crate) fn plan(
+        &self,
+        profile: SandboxProfile,
+        narrowed: Option<SandboxProfile>,
+    ) -> SandboxPlan {
         let profile = narrowed.map_or(profile, |given| profile.stricter(given));
         self.plan_in(profile, self.roots())
     }
@@ -164,20 +196,33 @@ impl Children {
             SandboxProfile::ReadOnly => false,
             SandboxProfile::WorkspaceWrite | SandboxProfile::Network | SandboxProfile::None => true,
         };
-        let tier = self.launcher.as_ref().map_or(SandboxTier::N, Launcher::tier);
+        let tier = self
+            .launcher
+            .as_ref()
+            .map_or(SandboxTier::N, Launcher::tier);
         // Where nothing confines it, it reaches the network whatever its profile promises.
-        let network =
-            tier == SandboxTier::N || matches!(profile, SandboxProfile::Network | SandboxProfile::None);
-        let (open, closed): (Vec<Root>, Vec<Root>) =
-            roots.into_iter().partition(|root| writes && root.access == Access::Write);
-        let named = |paths: Vec<PathBuf>| paths.iter().map(|path| path.display().to_string()).collect();
+        let network = tier == SandboxTier::N
+            || matches!(profile, SandboxProfile::Network | SandboxProfile::None);
+        let (open, closed): (Vec<Root>, Vec<Root>) = roots
+            .into_iter()
+            .partition(|root| writes && root.access == Access::Write);
+        let named = |paths: Vec<PathBuf>| {
+            paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect()
+        };
         let readable = closed.into_iter().map(|root| root.path);
         SandboxPlan {
             profile,
             tier,
             network,
             writable: named(open.into_iter().map(|root| root.path).collect()),
-            readable: named(readable.chain(self.settings.readable.iter().cloned()).collect()),
+            readable: named(
+                readable
+                    .chain(self.settings.readable.iter().cloned())
+                    .collect(),
+            ),
             required: self.settings.required,
             lack: self.lack(profile),
             missing: self.missing(profile),
@@ -186,9 +231,15 @@ impl Children {
 
     /// What a call that starts a process of this profile is decided on, apart from what the process is.
     pub(crate) fn effects(&self, effects: Effects, profile: SandboxProfile) -> Effects {
-        let effects = Effects { confined: self.confined(profile), ..effects };
+        let effects = Effects {
+            confined: self.confined(profile),
+            ..effects
+        };
         let lack = self.caution(profile);
-        cautioned(effects, lack.map(|lack| format!("the command would run unconfined: {lack}")))
+        cautioned(
+            effects,
+            lack.map(|lack| format!("the command would run unconfined: {lack}")),
+        )
     }
 
     /// Where programs are looked for, where a call sets nothing else.
@@ -205,7 +256,8 @@ impl Children {
             return Ok(Vec::new());
         }
         let workspace = Arc::clone(&self.workspace);
-        let looking = tokio::task::spawn_blocking(move || program_files::find(&workspace, &lookups));
+        let looking =
+            tokio::task::spawn_blocking(move || program_files::find(&workspace, &lookups));
         looking.await.unwrap_or_else(|error| {
             let message = format!("looking at the files that the command names failed: {error}");
             Err(ToolFailure::new(message).untouched())
@@ -214,7 +266,13 @@ impl Children {
 
     /// The directories children work in.
     fn roots(&self) -> Vec<Root> {
-        self.workspace.roots().map(|(path, access)| Root { path: path.to_owned(), access }).collect()
+        self.workspace
+            .roots()
+            .map(|(path, access)| Root {
+                path: path.to_owned(),
+                access,
+            })
+            .collect()
     }
 
     /// What a child may do that a call starts for a tool of this profile. The operator's profile for the tool can only
@@ -224,7 +282,9 @@ impl Children {
         profile: SandboxProfile,
         context: &CallContext,
     ) -> Result<Confines, ToolFailure> {
-        let profile = context.profile().map_or(profile, |given| profile.stricter(given));
+        let profile = context
+            .profile()
+            .map_or(profile, |given| profile.stricter(given));
         let kept = self.kept_paths(profile, context).await?;
         let is_closed = |place: &ProtectedPath| match place.effect {
             PlaceEffect::RunsCode => true,
@@ -257,7 +317,10 @@ impl Children {
     ) -> Confines {
         let mut confines = self.confines_with(profile, &guards.kept, |_| true);
         // Whoever works in a root may put a link into the place of what is taken from there.
-        confines.shared = std::mem::take(&mut confines.roots).into_iter().map(|root| root.path).collect();
+        confines.shared = std::mem::take(&mut confines.roots)
+            .into_iter()
+            .map(|root| root.path)
+            .collect();
         confines.roots.clone_from(&sight.roots);
         confines.readable.extend(sight.readable.iter().cloned());
         confines
@@ -265,7 +328,10 @@ impl Children {
 
     /// What such a program sees by default: what every child does.
     pub(crate) fn whole_sight(&self) -> ProgramSight {
-        ProgramSight { roots: self.roots(), readable: Vec::new() }
+        ProgramSight {
+            roots: self.roots(),
+            readable: Vec::new(),
+        }
     }
 
     /// What such a program sees that may see only these paths of the roots. `Err`: one that lies in none.
@@ -275,10 +341,16 @@ impl Children {
             let above = roots.iter().filter(|root| path.starts_with(&root.path));
             let innermost = above.max_by_key(|root| root.path.components().count());
             let access = innermost.ok_or_else(|| path.clone())?.access;
-            Ok(Root { path: path.clone(), access })
+            Ok(Root {
+                path: path.clone(),
+                access,
+            })
         };
         let roots = only.iter().map(narrowed).collect::<Result<_, _>>()?;
-        Ok(ProgramSight { roots, readable: Vec::new() })
+        Ok(ProgramSight {
+            roots,
+            readable: Vec::new(),
+        })
     }
 
     /// What rules keep from such a program. Looks through all that it would see, unless the last search would find the
@@ -310,15 +382,26 @@ impl Children {
     ) -> Confines {
         let settings = &self.settings;
         // Looked for anew each time: what is protected may have been made since.
-        let protected = self.workspace.protected_paths().into_iter().filter(is_closed);
-        let protected = protected.map(|place| place.path).chain(kept.protected.iter().cloned());
+        let protected = self
+            .workspace
+            .protected_paths()
+            .into_iter()
+            .filter(is_closed);
+        let protected = protected
+            .map(|place| place.path)
+            .chain(kept.protected.iter().cloned());
         Confines {
             profile,
             roots: self.roots(),
             readable: [&settings.readable, settings.environment.toolchains()].concat(),
             guards_required: !kept.is_empty(),
             protected: protected.collect(),
-            masked: [&settings.masked, settings.environment.credentials(), &kept.masked].concat(),
+            masked: [
+                &settings.masked,
+                settings.environment.credentials(),
+                &kept.masked,
+            ]
+            .concat(),
             limits: settings.limits,
             required: settings.required,
             shared: Vec::new(),
@@ -353,10 +436,18 @@ impl Children {
         search: impl FnOnce(&Sight<'_>) -> Result<T, KeptError> + Send + 'static,
     ) -> Result<T, ToolFailure> {
         let readable = [sight.readable, self.settings.readable.clone()].concat();
-        let programs =
-            [self.settings.environment.toolchains(), &toolpost_sandbox::system_directories()].concat();
+        let programs = [
+            self.settings.environment.toolchains(),
+            &toolpost_sandbox::system_directories(),
+        ]
+        .concat();
         let looking = tokio::task::spawn_blocking(move || {
-            let sight = Sight { roots: &sight.roots, readable: &readable, programs: &programs, writes };
+            let sight = Sight {
+                roots: &sight.roots,
+                readable: &readable,
+                programs: &programs,
+                writes,
+            };
             search(&sight)
         });
         match looking.await {
@@ -382,7 +473,9 @@ impl Children {
             confines: child.confines,
         };
         launcher.start(job).await.map_err(|error| match error {
-            LaunchError::Incomplete { applied } if guarded && !self.settings.required => unguarded(*applied),
+            LaunchError::Incomplete { applied } if guarded && !self.settings.required => {
+                unguarded(*applied)
+            }
             other => not_started(other),
         })
     }
@@ -390,7 +483,8 @@ impl Children {
 
 /// Rules keep paths from the call, and the machine cannot keep them from a process.
 fn unguarded(applied: AppliedSandbox) -> ToolFailure {
-    let message = "rules keep paths from this call, and this machine cannot keep a process from them";
+    let message =
+        "rules keep paths from this call, and this machine cannot keep a process from them";
     ToolFailure::of(ErrorClass::PermissionDenied, message)
         .code("kept_by_rule")
         .hint("the file tools work without these paths; `toolpost doctor` says what the machine's sandbox lacks")
@@ -401,9 +495,9 @@ fn unguarded(applied: AppliedSandbox) -> ToolFailure {
 /// Nothing ran, whatever the reason.
 fn not_started(error: LaunchError) -> ToolFailure {
     let (class, code, hint) = match &error {
-        LaunchError::NoCommand | LaunchError::Unspeakable { .. } | LaunchError::NotAbsolute { .. } => {
-            (ErrorClass::InvalidArguments, "bad_command", None)
-        }
+        LaunchError::NoCommand
+        | LaunchError::Unspeakable { .. }
+        | LaunchError::NotAbsolute { .. } => (ErrorClass::InvalidArguments, "bad_command", None),
         LaunchError::Command { program, .. } => (
             ErrorClass::SetupRequired,
             "program_missing",
@@ -430,7 +524,9 @@ fn not_started(error: LaunchError) -> ToolFailure {
             (ErrorClass::DependencyUnavailable, "launcher_failed", None)
         }
     };
-    let failure = ToolFailure::of(class, error.to_string()).code(code).untouched();
+    let failure = ToolFailure::of(class, error.to_string())
+        .code(code)
+        .untouched();
     let failure = match hint {
         Some(hint) => failure.hint(hint),
         None => failure,

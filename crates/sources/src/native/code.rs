@@ -66,9 +66,17 @@ pub(super) struct CodeTools {
 impl CodeTools {
     /// `program`: a binary whose `main` calls [`code_worker_if_asked`] first. `children`: what starts `python3`.
     pub(super) fn new(settings: CodeSettings, program: PathBuf, children: Arc<Children>) -> Self {
-        let spare = if settings.spare { Spare::Ready } else { Spare::None };
+        let spare = if settings.spare {
+            Spare::Ready
+        } else {
+            Spare::None
+        };
         let pool = Pool::new(program, settings.memory_bytes, spare);
-        Self { settings: Arc::new(settings), pool, children }
+        Self {
+            settings: Arc::new(settings),
+            pool,
+            children,
+        }
     }
 
     /// The tools.

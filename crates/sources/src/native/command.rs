@@ -26,7 +26,8 @@ pub(super) fn tools(
     declarations: Vec<CommandDeclaration>,
 ) -> Result<Vec<Arc<dyn DynTool>>, CommandError> {
     let made = declarations.into_iter().map(|declaration| {
-        let tool = tool::CommandTool::new(declaration, Arc::clone(children), Arc::clone(processes))?;
+        let tool =
+            tool::CommandTool::new(declaration, Arc::clone(children), Arc::clone(processes))?;
         Ok(Arc::new(tool) as Arc<dyn DynTool>)
     });
     made.collect()

@@ -88,19 +88,38 @@ impl ChildEnvironment {
                 variables.insert(name.clone(), value.clone());
             }
         }
-        let path = host.variables.get("PATH").map_or(USUAL_PATH, String::as_str);
-        let mut child = Self { variables, toolchains: Vec::new(), credentials: Vec::new(), refused };
+        let path = host
+            .variables
+            .get("PATH")
+            .map_or(USUAL_PATH, String::as_str);
+        let mut child = Self {
+            variables,
+            toolchains: Vec::new(),
+            credentials: Vec::new(),
+            refused,
+        };
         child.add_toolchains(host);
-        let fixed = [("HOME", PRIVATE_HOME), ("TMPDIR", PRIVATE_TMP), ("TERM", "dumb"), ("NO_COLOR", "1")];
-        child.variables.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        child.variables.insert("PATH".to_owned(), cleaned_path(path, writable));
+        let fixed = [
+            ("HOME", PRIVATE_HOME),
+            ("TMPDIR", PRIVATE_TMP),
+            ("TERM", "dumb"),
+            ("NO_COLOR", "1"),
+        ];
+        child
+            .variables
+            .extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        child
+            .variables
+            .insert("PATH".to_owned(), cleaned_path(path, writable));
         child
     }
 
     fn add_toolchains(&mut self, host: &HostEnvironment) {
         let Some(home) = &host.home else { return };
         for (place, variable) in TOOLCHAINS {
-            let told = variable.and_then(|name| host.variables.get(name)).map(PathBuf::from);
+            let told = variable
+                .and_then(|name| host.variables.get(name))
+                .map(PathBuf::from);
             let place = told.unwrap_or_else(|| home.join(place));
             // A variable that points at the home itself would open all of it.
             if !place.is_absolute() || !place.is_dir() || home.starts_with(&place) {
@@ -109,7 +128,8 @@ impl ChildEnvironment {
             if let (Some(variable), Some(text)) = (variable, place.to_str()) {
                 self.variables.insert(variable.to_owned(), text.to_owned());
             }
-            self.credentials.extend(TOOLCHAIN_CREDENTIALS.map(|name| place.join(name)));
+            self.credentials
+                .extend(TOOLCHAIN_CREDENTIALS.map(|name| place.join(name)));
             self.toolchains.push(place);
         }
         self.credentials.retain(|place| place.exists());
@@ -120,13 +140,19 @@ impl ChildEnvironment {
         &self,
         more: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Vec<(OsString, OsString)>, EnvironmentRefusal> {
-        let mut all: BTreeMap<&str, &str> =
-            self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut all: BTreeMap<&str, &str> = self
+            .variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         for (name, value) in more {
             check(name, value)?;
             all.insert(name, value);
         }
-        Ok(all.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+        Ok(all
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect())
     }
 
     /// The same for a process of a call, with the call's span as `TRACEPARENT` and `TRACESTATE`.
@@ -139,7 +165,9 @@ impl ChildEnvironment {
         let parent = span.traceparent();
         let state = span.tracestate().map(|state| ("TRACESTATE", state));
         let own = [("TRACEPARENT", parent.as_str())].into_iter().chain(state);
-        let more = more.into_iter().map(|(name, value)| -> (&str, &str) { (name, value) });
+        let more = more
+            .into_iter()
+            .map(|(name, value)| -> (&str, &str) { (name, value) });
         self.with(own.chain(more))
     }
 
@@ -173,16 +201,27 @@ impl Default for ChildEnvironment {
 
 /// Whether a variable may be given to a child at all.
 pub(crate) fn check(name: &str, value: &str) -> Result<(), EnvironmentRefusal> {
-    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && name.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    let is_name = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name
+            .bytes()
+            .next()
+            .is_some_and(|first| !first.is_ascii_digit());
     if !is_name {
-        return Err(EnvironmentRefusal::Name { name: name.to_owned() });
+        return Err(EnvironmentRefusal::Name {
+            name: name.to_owned(),
+        });
     }
     if never_passed(name).is_some() {
-        return Err(EnvironmentRefusal::Never { name: name.to_owned() });
+        return Err(EnvironmentRefusal::Never {
+            name: name.to_owned(),
+        });
     }
     if value.contains('\0') {
-        return Err(EnvironmentRefusal::Nul { name: name.to_owned() });
+        return Err(EnvironmentRefusal::Nul {
+            name: name.to_owned(),
+        });
     }
     Ok(())
 }
@@ -190,10 +229,17 @@ pub(crate) fn check(name: &str, value: &str) -> Result<(), EnvironmentRefusal> {
 /// Programs are found at fixed places only: a relative entry would mean another one in every directory, and one
 /// inside a writable root would run what an agent put there.
 fn cleaned_path(path: &str, writable: &[PathBuf]) -> String {
-    let outside = |entry: &Path| entry.is_absolute() && !writable.iter().any(|root| entry.starts_with(root));
-    let kept: Vec<&str> =
-        path.split(':').filter(|entry| !entry.is_empty() && outside(Path::new(entry))).collect();
-    if kept.is_empty() { USUAL_PATH.to_owned() } else { kept.join(":") }
+    let outside =
+        |entry: &Path| entry.is_absolute() && !writable.iter().any(|root| entry.starts_with(root));
+    let kept: Vec<&str> = path
+        .split(':')
+        .filter(|entry| !entry.is_empty() && outside(Path::new(entry)))
+        .collect();
+    if kept.is_empty() {
+        USUAL_PATH.to_owned()
+    } else {
+        kept.join(":")
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +250,10 @@ mod tests {
 
     fn host(variables: &[(&str, &str)]) -> HostEnvironment {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        HostEnvironment { variables: variables.iter().map(owned).collect(), home: None }
+        HostEnvironment {
+            variables: variables.iter().map(owned).collect(),
+            home: None,
+        }
     }
 
     #[test]
@@ -221,8 +270,23 @@ mod tests {
         let named = ["JAVA_HOME".to_owned(), "API_TOKEN".to_owned()];
         let child = ChildEnvironment::new(&host, &named, &[]);
         let names: Vec<&str> = child.variables.keys().map(String::as_str).collect();
-        assert_eq!(names, ["HOME", "JAVA_HOME", "LANG", "LC_ALL", "NO_COLOR", "PATH", "TERM", "TMPDIR"]);
-        assert_eq!((child.get("HOME"), child.get("TERM")), (Some(PRIVATE_HOME), Some("dumb")));
+        assert_eq!(
+            names,
+            [
+                "HOME",
+                "JAVA_HOME",
+                "LANG",
+                "LC_ALL",
+                "NO_COLOR",
+                "PATH",
+                "TERM",
+                "TMPDIR"
+            ]
+        );
+        assert_eq!(
+            (child.get("HOME"), child.get("TERM")),
+            (Some(PRIVATE_HOME), Some("dumb"))
+        );
         assert_eq!(child.refused(), ["API_TOKEN"]);
     }
 
@@ -251,15 +315,34 @@ mod tests {
             "GCP_X",
             "SSH_AUTH_SOCK",
         ] {
-            assert_eq!(check(name, ""), Err(EnvironmentRefusal::Never { name: name.to_owned() }), "{name}");
+            assert_eq!(
+                check(name, ""),
+                Err(EnvironmentRefusal::Never {
+                    name: name.to_owned()
+                }),
+                "{name}"
+            );
         }
-        for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "RUST_BACKTRACE", "CI", "MAKEFLAGS", "_x1"] {
+        for name in [
+            "GIT_AUTHOR_NAME",
+            "GIT_COMMITTER_EMAIL",
+            "RUST_BACKTRACE",
+            "CI",
+            "MAKEFLAGS",
+            "_x1",
+        ] {
             assert_eq!(check(name, "1"), Ok(()), "{name}");
         }
         for name in ["", "1a", "a b", "a=b", "é", "BASH_FUNC_x%%"] {
-            assert!(matches!(check(name, ""), Err(EnvironmentRefusal::Name { .. })), "{name}");
+            assert!(
+                matches!(check(name, ""), Err(EnvironmentRefusal::Name { .. })),
+                "{name}"
+            );
         }
-        assert!(matches!(check("A", "a\0"), Err(EnvironmentRefusal::Nul { .. })));
+        assert!(matches!(
+            check("A", "a\0"),
+            Err(EnvironmentRefusal::Nul { .. })
+        ));
     }
 
     #[test]
@@ -268,22 +351,36 @@ mod tests {
         let child = ChildEnvironment::new(&host(&[("PATH", path)]), &[], &[PathBuf::from("/w")]);
         assert_eq!(child.get("PATH"), Some("/usr/bin:/wide/bin:/opt/bin"));
         let child = ChildEnvironment::new(&host(&[("PATH", "bin")]), &[], &[]);
-        assert!(child.get("PATH").is_some_and(|path| path.contains(":/usr/bin:")));
+        assert!(
+            child
+                .get("PATH")
+                .is_some_and(|path| path.contains(":/usr/bin:"))
+        );
     }
 
     #[test]
     fn toolchains_of_the_home_are_named_and_their_credentials_hidden() {
         let home = tempfile::tempdir().unwrap();
         for (place, file) in [(".cargo", "credentials.toml"), (".rustup", "settings.toml")] {
-            let dir = cap_std::fs::Dir::open_ambient_dir(home.path(), cap_std::ambient_authority()).unwrap();
+            let dir = cap_std::fs::Dir::open_ambient_dir(home.path(), cap_std::ambient_authority())
+                .unwrap();
             dir.create_dir(place).unwrap();
             dir.write(format!("{place}/{file}"), "x").unwrap();
         }
-        let host = HostEnvironment { home: Some(home.path().to_owned()), ..HostEnvironment::default() };
+        let host = HostEnvironment {
+            home: Some(home.path().to_owned()),
+            ..HostEnvironment::default()
+        };
         let child = ChildEnvironment::new(&host, &[], &[]);
-        assert_eq!(child.toolchains(), [home.path().join(".cargo"), home.path().join(".rustup")]);
+        assert_eq!(
+            child.toolchains(),
+            [home.path().join(".cargo"), home.path().join(".rustup")]
+        );
         assert_eq!(child.get("CARGO_HOME"), home.path().join(".cargo").to_str());
         assert_eq!(child.get("PYENV_ROOT"), None);
-        assert_eq!(child.credentials(), [home.path().join(".cargo/credentials.toml")]);
+        assert_eq!(
+            child.credentials(),
+            [home.path().join(".cargo/credentials.toml")]
+        );
     }
 }

@@ -32,8 +32,8 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{
-    Access, AccessKind, CallInput, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, Effects,
-    ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
+    Access, AccessKind, CallInput, CancelSupport, ClassFact, Declaration, DynTool, EffectClass,
+    Effects, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
 pub(super) use self::{
@@ -43,8 +43,8 @@ pub(super) use self::{
     read_file::LineWindow,
     worker::on_worker,
     workspace::{
-        Found, KeepingRules, KeptError, KeptPaths, PathMark, PlaceEffect, ProtectedPath, SearchTrail, Sight,
-        find_kept,
+        Found, KeepingRules, KeptError, KeptPaths, PathMark, PlaceEffect, ProtectedPath,
+        SearchTrail, Sight, find_kept,
     },
 };
 pub use workspace::{PatternError, Protection, Workspace, WorkspaceError};
@@ -67,7 +67,11 @@ pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
 }
 
 /// What all file tools have in common. `In` and `Out` give the schemas.
-fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str, access: Access) -> Declaration {
+fn declare<In: JsonSchema, Out: JsonSchema>(
+    name: &str,
+    description: &str,
+    access: Access,
+) -> Declaration {
     let mut declaration = Declaration::new(literal(ToolId::new("files", name)), description);
     declaration.kind = ToolKind::File;
     declaration.toolkit = "files".to_owned();
@@ -78,8 +82,18 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str, acces
     interface.execution.cancel = CancelSupport::Cooperative;
     interface.rendering.subject_argument = Some("path".to_owned());
     let (class, risk, reach, tag) = match access {
-        Access::Read => (EffectClass::Read, RiskLevel::Low, AccessKind::FileRead, "read"),
-        Access::Write => (EffectClass::Write, RiskLevel::Medium, AccessKind::FileWrite, "write"),
+        Access::Read => (
+            EffectClass::Read,
+            RiskLevel::Low,
+            AccessKind::FileRead,
+            "read",
+        ),
+        Access::Write => (
+            EffectClass::Write,
+            RiskLevel::Medium,
+            AccessKind::FileWrite,
+            "write",
+        ),
     };
     interface.safety.class = ClassFact::Always(class);
     interface.permission.risk = risk;
@@ -106,20 +120,25 @@ fn tell_roots(declaration: &mut Declaration, workspace: &Workspace) {
 }
 
 /// Reads the arguments without copying them: content may be megabytes, and three stages look at it.
-pub(super) fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
+pub(super) fn arguments<'a, A: Deserialize<'a>>(
+    input: &'a CallInput,
+) -> Result<A, serde_json::Error> {
     A::deserialize(input.arguments().value())
 }
 
 /// The same for `check`, where a misfit is a refusal.
-pub(super) fn checked_arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, Refusal> {
+pub(super) fn checked_arguments<'a, A: Deserialize<'a>>(
+    input: &'a CallInput,
+) -> Result<A, Refusal> {
     arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))
 }
 
 /// What a tool that only reads `path` touches: the real place, however the path spells it.
 pub(super) fn read_effects(workspace: &Workspace, path: &str) -> Option<Effects> {
     let requested = workspace.request(path).ok()?;
-    let place =
-        workspace.locate(&requested).map_or_else(|_| requested.lexical(), |located| located.whole_path());
+    let place = workspace
+        .locate(&requested)
+        .map_or_else(|_| requested.lexical(), |located| located.whole_path());
     Some(Effects::of(EffectClass::Read).using(key(workspace, &place), Access::Read))
 }
 
@@ -137,28 +156,51 @@ pub(super) struct Touch<'a> {
 impl<'a> Touch<'a> {
     /// The content of a file is replaced, and the old one not told.
     pub(super) fn content(path: &'a str) -> Self {
-        Self { path, create_directories: false, last_link: LastLink::Follow, reveals: false }
+        Self {
+            path,
+            create_directories: false,
+            last_link: LastLink::Follow,
+            reveals: false,
+        }
     }
 
     /// The name itself is changed, be it a link.
     pub(super) fn name(path: &'a str) -> Self {
-        Self { last_link: LastLink::Keep, ..Self::content(path) }
+        Self {
+            last_link: LastLink::Keep,
+            ..Self::content(path)
+        }
     }
 
     /// Directories above it are made where they are missing.
     pub(super) fn with_directories(self, create_directories: bool) -> Self {
-        Self { create_directories, ..self }
+        Self {
+            create_directories,
+            ..self
+        }
     }
 
     /// What was there before comes to light, so that whoever may not read it may not do this either.
     pub(super) fn revealing(self) -> Self {
-        Self { reveals: true, ..self }
+        Self {
+            reveals: true,
+            ..self
+        }
     }
 }
 
 /// Adds to `effects` what a change of one path touches, and whether somebody should look at it first.
-pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Touch<'_>) -> Option<Effects> {
-    let Touch { path, create_directories, last_link, reveals } = touch;
+pub(super) fn change_effects(
+    workspace: &Workspace,
+    effects: Effects,
+    touch: Touch<'_>,
+) -> Option<Effects> {
+    let Touch {
+        path,
+        create_directories,
+        last_link,
+        reveals,
+    } = touch;
     let requested = workspace.request(path).ok()?;
     let located = match last_link {
         LastLink::Follow => workspace.locate(&requested),
@@ -171,7 +213,9 @@ pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Tou
                 Found::Missing { rest, .. } if create_directories && rest.len() > 1 => {
                     located.path.join(&rest[0])
                 }
-                Found::Missing { .. } | Found::Entry { .. } | Found::Directory(_) => located.whole_path(),
+                Found::Missing { .. } | Found::Entry { .. } | Found::Directory(_) => {
+                    located.whole_path()
+                }
             };
             (located.whole_path(), used)
         }
@@ -202,15 +246,22 @@ pub(super) fn change_effects(workspace: &Workspace, effects: Effects, touch: Tou
 fn with_caution(workspace: &Workspace, effects: Effects, caution: PlaceCaution) -> Effects {
     match caution.effect {
         PlaceEffect::RunsCode => cautioned(effects, Some(caution.text)),
-        PlaceEffect::SteersAgents => effects.with_path_caution(key(workspace, &caution.place), caution.text),
+        PlaceEffect::SteersAgents => {
+            effects.with_path_caution(key(workspace, &caution.place), caution.text)
+        }
     }
 }
 
 /// Adds a reason to look where all that is changed together makes a repository, of which each change by itself is only
 /// a piece.
 fn with_repositories(workspace: &Workspace, effects: Effects) -> Effects {
-    let changed = effects.uses.iter().filter(|used| used.access == Access::Write);
-    let changed = changed.filter_map(|used| used.key.as_str().strip_prefix("path:")).map(PathBuf::from);
+    let changed = effects
+        .uses
+        .iter()
+        .filter(|used| used.access == Access::Write);
+    let changed = changed
+        .filter_map(|used| used.key.as_str().strip_prefix("path:"))
+        .map(PathBuf::from);
     let changed: Vec<PathBuf> = changed.collect();
     match workspace.repository_caution(&changed) {
         Some(caution) if effects.caution.is_none() => with_caution(workspace, effects, caution),
@@ -233,15 +284,24 @@ pub(super) fn cautioned(effects: Effects, reason: Option<String>) -> Effects {
 
 /// Says that something was passed over, and nothing of what it was.
 pub(super) fn kept_by_rules(entries: u64) -> String {
-    let noun = if entries == 1 { "entry is" } else { "entries are" };
+    let noun = if entries == 1 {
+        "entry is"
+    } else {
+        "entries are"
+    };
     format!("{entries} {noun} kept from this call by rules")
 }
 
 /// Refuses what cannot be a digest.
 fn check_digest(expected_sha256: Option<&str>) -> Result<(), Refusal> {
     match expected_sha256 {
-        Some(digest) if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            let message = format!("`{}` is not a SHA-256, which has 64 hexadecimal digits", shown(digest));
+        Some(digest)
+            if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            let message = format!(
+                "`{}` is not a SHA-256, which has 64 hexadecimal digits",
+                shown(digest)
+            );
             Err(Refusal::invalid("/expected_sha256", message))
         }
         Some(_) | None => Ok(()),

@@ -26,7 +26,9 @@ impl CallerRules {
     /// Without callers, the rules that hold for every caller. `None`: they keep no path from any of them.
     pub(crate) fn of(rules: Arc<dyn PathRulesInForce>, callers: Vec<Principal>) -> Option<Self> {
         let found = Self { rules, callers };
-        let keeps_any = found.each().any(|caller| found.rules.has_path_rules(caller));
+        let keeps_any = found
+            .each()
+            .any(|caller| found.rules.has_path_rules(caller));
         keeps_any.then_some(found)
     }
 
@@ -38,11 +40,14 @@ impl CallerRules {
 
 impl KeepingRules for CallerRules {
     fn kept_places(&self) -> Vec<PathBuf> {
-        self.each().flat_map(|caller| self.rules.kept_places(caller)).collect()
+        self.each()
+            .flat_map(|caller| self.rules.kept_places(caller))
+            .collect()
     }
 
     fn may_use(&self, path: &Path, access: Access) -> bool {
-        self.each().all(|caller| self.rules.may_use(path, access, caller))
+        self.each()
+            .all(|caller| self.rules.may_use(path, access, caller))
     }
 
     /// The next call needs the same search.
@@ -70,7 +75,10 @@ pub(crate) struct PathGuards {
 impl PathGuards {
     fn new(kept: KeptPaths) -> Self {
         let marks = kept.marks().into();
-        Self { kept: Arc::new(kept), marks }
+        Self {
+            kept: Arc::new(kept),
+            marks,
+        }
     }
 
     /// Whether a program that is kept from these paths is kept from the others, and from no more.
@@ -80,7 +88,10 @@ impl PathGuards {
 
     /// Whether the program could not read a path.
     pub(crate) fn hides(&self, path: &Path) -> bool {
-        self.kept.masked.iter().any(|masked| path.starts_with(masked))
+        self.kept
+            .masked
+            .iter()
+            .any(|masked| path.starts_with(masked))
     }
 }
 
@@ -108,14 +119,22 @@ pub(super) struct GuardQuestion {
 impl GuardQuestion {
     pub(super) fn new(rules: &CallerRules, sight: &ProgramSight) -> Self {
         let callers = rules.callers.clone();
-        Self { generation: rules.rules.generation(), callers, sight: sight.clone() }
+        Self {
+            generation: rules.rules.generation(),
+            callers,
+            sight: sight.clone(),
+        }
     }
 }
 
 impl GuardCache {
     /// What the last search found, if it would find the same again. Looks at every directory of that search.
     pub(super) fn guards(&self, question: &GuardQuestion) -> Option<PathGuards> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let last = last.filter(|last| last.question == *question)?;
         let holds = last.holds_until.is_none_or(|until| Instant::now() < until);
         (holds && last.trail.is_unchanged()).then(|| last.guards.clone())
@@ -129,8 +148,16 @@ impl GuardCache {
         (kept, trail): (KeptPaths, SearchTrail),
     ) -> PathGuards {
         let guards = PathGuards::new(kept);
-        let holds_until = rules.rules.hold_for().map(|duration| Instant::now() + duration);
-        let search = FinishedSearch { question, holds_until, trail, guards: guards.clone() };
+        let holds_until = rules
+            .rules
+            .hold_for()
+            .map(|duration| Instant::now() + duration);
+        let search = FinishedSearch {
+            question,
+            holds_until,
+            trail,
+            guards: guards.clone(),
+        };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(search));
         guards
     }

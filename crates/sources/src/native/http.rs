@@ -24,8 +24,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolpost_model::{
-    AccessKind, ArgumentKind, ArgumentMeaning, CallInput, CancelSupport, ClassFact, Declaration, DynTool,
-    EffectClass, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind, schema_of,
+    AccessKind, ArgumentKind, ArgumentMeaning, CallInput, CancelSupport, ClassFact, Declaration,
+    DynTool, EffectClass, ExecutionKind, Refusal, ResourceKey, RiskLevel, ToolId, ToolKind,
+    schema_of,
 };
 
 use self::{client::Clients, target::Target};
@@ -35,7 +36,9 @@ pub(crate) use self::{
 };
 pub use self::{
     names::{NameLookup, SystemNames},
-    settings::{Credential, CredentialHeader, CredentialHeaderError, NetworkSettings, PrivateTarget},
+    settings::{
+        Credential, CredentialHeader, CredentialHeaderError, NetworkSettings, PrivateTarget,
+    },
     url_prefix::{UrlPrefix, UrlPrefixError},
 };
 use super::{files::Workspace, literal};
@@ -47,7 +50,10 @@ const TIMEOUT_MS: u64 = (LONGEST_SECONDS + 10) * 1000;
 
 /// The HTTP tools. Bodies are saved into files of `workspace`.
 pub(super) fn tools(workspace: Arc<Workspace>, settings: NetworkSettings) -> Vec<Arc<dyn DynTool>> {
-    let network = Arc::new(Network { clients: Clients::new(settings.names.clone()), settings });
+    let network = Arc::new(Network {
+        clients: Clients::new(settings.names.clone()),
+        settings,
+    });
     vec![
         Arc::new(http_request::HttpRequest::new(workspace, network.clone())),
         Arc::new(fetch_page::FetchPage::new(network)),
@@ -87,7 +93,10 @@ fn key(target: &Target) -> ResourceKey {
     let url = &target.url;
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
-    ResourceKey::new("url", &format!("{}://{host}:{port}{}", url.scheme(), url.path()))
+    ResourceKey::new(
+        "url",
+        &format!("{}://{host}:{port}{}", url.scheme(), url.path()),
+    )
 }
 
 fn arguments<'a, A: Deserialize<'a>>(input: &'a CallInput) -> Result<A, serde_json::Error> {
@@ -103,7 +112,8 @@ fn check_seconds(seconds: u64) -> Result<(), Refusal> {
     match seconds {
         1..=LONGEST_SECONDS => Ok(()),
         other => {
-            let message = format!("`{other}` seconds are not possible; give 1 to {LONGEST_SECONDS}");
+            let message =
+                format!("`{other}` seconds are not possible; give 1 to {LONGEST_SECONDS}");
             Err(Refusal::invalid("/timeout_seconds", message))
         }
     }

@@ -22,8 +22,16 @@ pub(in crate::native) struct NameWatch {
 
 impl NameWatch {
     pub(in crate::native) fn begin(workspace: Arc<Workspace>) -> Self {
-        let before = workspace.protected_paths().into_iter().map(|place| place.path).collect();
-        Self { workspace, before, found: OnceLock::new() }
+        let before = workspace
+            .protected_paths()
+            .into_iter()
+            .map(|place| place.path)
+            .collect();
+        Self {
+            workspace,
+            before,
+            found: OnceLock::new(),
+        }
     }
 
     /// Looks for the last time.
@@ -38,19 +46,26 @@ impl NameWatch {
 
     fn look(&self) -> Vec<ProtectedPath> {
         let now = self.workspace.protected_paths().into_iter();
-        now.filter(|place| !self.before.contains(&place.path)).collect()
+        now.filter(|place| !self.before.contains(&place.path))
+            .collect()
     }
 }
 
 /// Their absolute paths, as text.
 pub(in crate::native) fn created_paths(created: &[ProtectedPath]) -> Vec<String> {
-    created.iter().map(|place| place.path.display().to_string()).collect()
+    created
+        .iter()
+        .map(|place| place.path.display().to_string())
+        .collect()
 }
 
 /// One line about each, for the caller.
 pub(in crate::native) fn created_lines(created: &[ProtectedPath]) -> impl Iterator<Item = String> {
     created.iter().map(|place| {
         let path = shown(&place.path.display().to_string());
-        format!("[`{path}` came into being while this ran, and it is protected: {}]", place.reason)
+        format!(
+            "[`{path}` came into being while this ran, and it is protected: {}]",
+            place.reason
+        )
     })
 }

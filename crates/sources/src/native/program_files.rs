@@ -46,7 +46,10 @@ pub(super) fn in_words<'a>(
     variables: impl IntoIterator<Item = (&'a str, &'a str)>,
     start: &CommandStart<'_>,
 ) -> Vec<ProgramLookup> {
-    let quoted: Vec<String> = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| format!("'{}'", word.replace('\'', r"'\''")))
+        .collect();
     in_text(&quoted.join(" "), variables, start)
 }
 
@@ -58,10 +61,19 @@ pub(super) fn find(
     let mut found: Vec<ProgramFile> = Vec::new();
     for lookup in lookups {
         for (name, path) in &lookup.alternatives {
-            let Some(files) = look_up(workspace, name, path) else { continue };
-            let exists = files.iter().any(|file| file.content != ProgramContent::Absent);
+            let Some(files) = look_up(workspace, name, path) else {
+                continue;
+            };
+            let exists = files
+                .iter()
+                .any(|file| file.content != ProgramContent::Absent);
             if exists || lookup.if_absent == IfAbsent::Told {
-                found.extend(files.into_iter().filter(|file| !is_known(&found, file)).collect::<Vec<_>>());
+                found.extend(
+                    files
+                        .into_iter()
+                        .filter(|file| !is_known(&found, file))
+                        .collect::<Vec<_>>(),
+                );
             }
             if exists {
                 break;
@@ -72,7 +84,9 @@ pub(super) fn find(
                 "the command names more than {MOST_FILES} programs and scripts of the workspace, too many for a \
                  person to approve; split it"
             );
-            return Err(ToolFailure::invalid(message).code("too_many_programs").untouched());
+            return Err(ToolFailure::invalid(message)
+                .code("too_many_programs")
+                .untouched());
         }
     }
     Ok(found)
@@ -87,12 +101,18 @@ pub(super) fn concern(workspace: &Workspace, lookups: &[ProgramLookup]) -> bool 
 /// Whether the file is told under this or another name. A name that leads elsewhere later is then told as well, which
 /// is a change.
 fn is_known(found: &[ProgramFile], file: &ProgramFile) -> bool {
-    found.iter().any(|known| known.name == file.name || known.path == file.path)
+    found
+        .iter()
+        .any(|known| known.name == file.name || known.path == file.path)
 }
 
 /// The text of a path that the workspace takes. `..` may lead from one root to another.
 fn inside(workspace: &Workspace, path: &Path) -> Option<String> {
-    let taken = |path: &Path| path.to_str().filter(|text| workspace.request(text).is_ok()).map(str::to_owned);
+    let taken = |path: &Path| {
+        path.to_str()
+            .filter(|text| workspace.request(text).is_ok())
+            .map(str::to_owned)
+    };
     taken(path).or_else(|| taken(&lexical(path)))
 }
 
@@ -105,7 +125,9 @@ fn lexical(path: &Path) -> PathBuf {
             Component::ParentDir => {
                 plain.pop();
             }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(component),
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                plain.push(component);
+            }
         }
     }
     plain
@@ -118,7 +140,11 @@ fn look_up(workspace: &Workspace, name: &str, path: &Path) -> Option<Vec<Program
     let lexical = requested.lexical();
     let file = |place: &Path, content| {
         let path = workspace.absolute(place).to_string_lossy().into_owned();
-        vec![ProgramFile { name: name.to_owned(), path, content }]
+        vec![ProgramFile {
+            name: name.to_owned(),
+            path,
+            content,
+        }]
     };
     let located = match workspace.locate(&requested) {
         Ok(located) => located,
@@ -129,7 +155,9 @@ fn look_up(workspace: &Workspace, name: &str, path: &Path) -> Option<Vec<Program
             let inner = IN_FOLDERS.iter().filter_map(|inner| {
                 let name = format!("{}/{inner}", name.trim_end_matches('/'));
                 let files = look_up(workspace, &name, &path.join(inner))?;
-                let exists = files.iter().all(|file| file.content != ProgramContent::Absent);
+                let exists = files
+                    .iter()
+                    .all(|file| file.content != ProgramContent::Absent);
                 exists.then_some(files)
             });
             let inner: Vec<ProgramFile> = inner.flatten().collect();
@@ -140,7 +168,8 @@ fn look_up(workspace: &Workspace, name: &str, path: &Path) -> Option<Vec<Program
             })
         }
         Found::Entry { .. } => {
-            let content = content_of(&located, name).unwrap_or_else(|error| without_content(&error));
+            let content =
+                content_of(&located, name).unwrap_or_else(|error| without_content(&error));
             Some(file(&located.path, content))
         }
         Found::Missing { .. } => Some(file(&located.whole_path(), ProgramContent::Absent)),
@@ -149,11 +178,16 @@ fn look_up(workspace: &Workspace, name: &str, path: &Path) -> Option<Vec<Program
 
 fn without_content(error: &PathError) -> ProgramContent {
     match error {
-        PathError::Leaves { link: Some(followed), .. } => {
-            ProgramContent::Outside { target: followed.target.to_string_lossy().into_owned() }
-        }
+        PathError::Leaves {
+            link: Some(followed),
+            ..
+        } => ProgramContent::Outside {
+            target: followed.target.to_string_lossy().into_owned(),
+        },
         PathError::NotFound { .. } => ProgramContent::Absent,
-        other => ProgramContent::Unreadable { reason: other.to_string() },
+        other => ProgramContent::Unreadable {
+            reason: other.to_string(),
+        },
     }
 }
 
@@ -170,11 +204,17 @@ fn content_of(located: &Located, given: &str) -> Result<ProgramContent, PathErro
     // One byte more than is allowed, so that a file that grows meanwhile is noticed.
     file.take(READ_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|source| PathError::Io { given: given.to_owned(), source })?;
+        .map_err(|source| PathError::Io {
+            given: given.to_owned(),
+            source,
+        })?;
     let read = bytes.len() as u64;
     Ok(match read > READ_BYTES {
         true => identity(&stat),
-        false => ProgramContent::Digest { sha256: digest::of_bytes(&bytes), bytes: read },
+        false => ProgramContent::Digest {
+            sha256: digest::of_bytes(&bytes),
+            bytes: read,
+        },
     })
 }
 
@@ -196,13 +236,21 @@ mod tests {
     use super::{CommandStart, MOST_FILES, READ_BYTES, Workspace, find, in_text, in_words};
 
     fn look(workspace: &Workspace, text: &str) -> Vec<(String, String, ProgramContent)> {
-        let start = CommandStart { directory: workspace.path(), search_path: "/usr/bin" };
+        let start = CommandStart {
+            directory: workspace.path(),
+            search_path: "/usr/bin",
+        };
         let files = find(workspace, &in_text(text, [], &start)).unwrap();
         let place = |path: &str| {
-            let relative = Path::new(path).strip_prefix(workspace.path()).unwrap_or(Path::new(path));
+            let relative = Path::new(path)
+                .strip_prefix(workspace.path())
+                .unwrap_or(Path::new(path));
             relative.display().to_string()
         };
-        files.into_iter().map(|file| (file.name, place(&file.path), file.content)).collect()
+        files
+            .into_iter()
+            .map(|file| (file.name, place(&file.path), file.content))
+            .collect()
     }
 
     #[test]
@@ -216,12 +264,25 @@ mod tests {
         std::os::unix::fs::symlink("/usr/bin/env", root.join("away.sh")).unwrap();
         let workspace = Workspace::open(&root).unwrap();
         let one = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed".to_owned();
-        let one = ProgramContent::Digest { sha256: one, bytes: 3 };
-        let named =
-            |name: &str, path: &str, content: ProgramContent| (name.to_owned(), path.to_owned(), content);
-        assert_eq!(look(&workspace, "sh a.sh"), [named("a.sh", "a.sh", one.clone())]);
-        assert_eq!(look(&workspace, "./link.sh"), [named("./link.sh", "a.sh", one.clone())]);
-        assert_eq!(look(&workspace, "sh new.sh"), [named("new.sh", "new.sh", ProgramContent::Absent)]);
+        let one = ProgramContent::Digest {
+            sha256: one,
+            bytes: 3,
+        };
+        let named = |name: &str, path: &str, content: ProgramContent| {
+            (name.to_owned(), path.to_owned(), content)
+        };
+        assert_eq!(
+            look(&workspace, "sh a.sh"),
+            [named("a.sh", "a.sh", one.clone())]
+        );
+        assert_eq!(
+            look(&workspace, "./link.sh"),
+            [named("./link.sh", "a.sh", one.clone())]
+        );
+        assert_eq!(
+            look(&workspace, "sh new.sh"),
+            [named("new.sh", "new.sh", ProgramContent::Absent)]
+        );
         assert_eq!(
             look(&workspace, "sh no/new.sh"),
             [named("no/new.sh", "no/new.sh", ProgramContent::Absent)]
@@ -229,30 +290,73 @@ mod tests {
         let target = "/usr/bin/env".to_owned();
         assert_eq!(
             look(&workspace, "./away.sh"),
-            [named("./away.sh", "away.sh", ProgramContent::Outside { target })]
+            [named(
+                "./away.sh",
+                "away.sh",
+                ProgramContent::Outside { target }
+            )]
         );
-        assert_eq!(look(&workspace, "/usr/bin/env true; ls a.sh"), [], "not inside, not run");
+        assert_eq!(
+            look(&workspace, "/usr/bin/env true; ls a.sh"),
+            [],
+            "not inside, not run"
+        );
         let inside = look(&workspace, "python3 dir");
-        assert_eq!((inside[0].0.as_str(), inside[0].1.as_str()), ("dir/__main__.py", "dir/__main__.py"));
-        assert_eq!(look(&workspace, "sh a.sh; sh a.sh").len(), 1, "once is enough");
+        assert_eq!(
+            (inside[0].0.as_str(), inside[0].1.as_str()),
+            ("dir/__main__.py", "dir/__main__.py")
+        );
+        assert_eq!(
+            look(&workspace, "sh a.sh; sh a.sh").len(),
+            1,
+            "once is enough"
+        );
         let outside = format!("sh {}/../w/a.sh", root.display());
         assert_eq!(look(&workspace, &outside)[0].2, one);
 
-        fs::write(root.join("a.sh"), vec![b'x'; usize::try_from(READ_BYTES).unwrap() + 1]).unwrap();
+        fs::write(
+            root.join("a.sh"),
+            vec![b'x'; usize::try_from(READ_BYTES).unwrap() + 1],
+        )
+        .unwrap();
         let large = look(&workspace, "sh a.sh").remove(0).2;
-        assert!(matches!(large, ProgramContent::Identity { .. }), "{large:?}");
+        assert!(
+            matches!(large, ProgramContent::Identity { .. }),
+            "{large:?}"
+        );
         assert_eq!(look(&workspace, "sh a.sh")[0].2, large);
-        fs::write(root.join("a.sh"), vec![b'y'; usize::try_from(READ_BYTES).unwrap() + 1]).unwrap();
-        assert_ne!(look(&workspace, "sh a.sh")[0].2, large, "the time of its change is another");
+        fs::write(
+            root.join("a.sh"),
+            vec![b'y'; usize::try_from(READ_BYTES).unwrap() + 1],
+        )
+        .unwrap();
+        assert_ne!(
+            look(&workspace, "sh a.sh")[0].2,
+            large,
+            "the time of its change is another"
+        );
     }
 
     #[test]
     fn more_files_than_a_person_can_approve_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::open(folder.path()).unwrap();
-        let start = CommandStart { directory: workspace.path(), search_path: "" };
-        let text = |count: usize| (0..count).map(|n| format!("./x{n}")).collect::<Vec<_>>().join(";");
-        assert_eq!(find(&workspace, &in_text(&text(MOST_FILES), [], &start)).unwrap().len(), MOST_FILES);
+        let start = CommandStart {
+            directory: workspace.path(),
+            search_path: "",
+        };
+        let text = |count: usize| {
+            (0..count)
+                .map(|n| format!("./x{n}"))
+                .collect::<Vec<_>>()
+                .join(";")
+        };
+        assert_eq!(
+            find(&workspace, &in_text(&text(MOST_FILES), [], &start))
+                .unwrap()
+                .len(),
+            MOST_FILES
+        );
         let refused = find(&workspace, &in_text(&text(MOST_FILES + 1), [], &start)).unwrap_err();
         assert_eq!(refused.code.as_deref(), Some("too_many_programs"));
     }
@@ -261,7 +365,10 @@ mod tests {
     fn the_words_of_a_declared_command_are_read_like_a_text() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::open(folder.path()).unwrap();
-        let start = CommandStart { directory: workspace.path(), search_path: "/usr/bin" };
+        let start = CommandStart {
+            directory: workspace.path(),
+            search_path: "/usr/bin",
+        };
         let words = ["timeout", "5", "sh", "it's here.sh"].map(str::to_owned);
         let found = find(&workspace, &in_words(&words, [], &start)).unwrap();
         assert_eq!(found[0].name, "it's here.sh");

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use toolpost_model::{
-    ArtifactError, ArtifactId, CallContext, CallInput, CancelSupport, ClassFact, Declaration, DynTool,
-    EffectClass, Effects, ErrorClass, PersistStrategy, Refusal, RiskLevel, StoredArtifact, ToolFailure,
-    ToolId, ToolKind, schema_of,
+    ArtifactError, ArtifactId, CallContext, CallInput, CancelSupport, ClassFact, Declaration,
+    DynTool, EffectClass, Effects, ErrorClass, PersistStrategy, Refusal, RiskLevel, StoredArtifact,
+    ToolFailure, ToolId, ToolKind, schema_of,
 };
 
 use self::{read_result::ReadResult, search_result::SearchResult};
@@ -28,7 +28,10 @@ const PIECE_BYTES: usize = 256 << 10;
 
 /// The tools. Their work is done on the workspace's threads.
 pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
-    vec![Arc::new(ReadResult::new(Arc::clone(&workspace))), Arc::new(SearchResult::new(workspace))]
+    vec![
+        Arc::new(ReadResult::new(Arc::clone(&workspace))),
+        Arc::new(SearchResult::new(workspace)),
+    ]
 }
 
 /// What both have in common.
@@ -51,7 +54,10 @@ fn declare<In: JsonSchema, Out: JsonSchema>(name: &str, description: &str) -> De
 
 /// They touch nothing but results of their caller's own calls.
 fn effects() -> Effects {
-    Effects { concurrency_safe: true, ..Effects::of(EffectClass::Read) }
+    Effects {
+        concurrency_safe: true,
+        ..Effects::of(EffectClass::Read)
+    }
 }
 
 fn check_ref(input: &CallInput) -> Result<(), Refusal> {
@@ -61,7 +67,10 @@ fn check_ref(input: &CallInput) -> Result<(), Refusal> {
     }
 }
 
-async fn open(context: &CallContext, reference: &str) -> Result<Arc<dyn StoredArtifact>, ToolFailure> {
+async fn open(
+    context: &CallContext,
+    reference: &str,
+) -> Result<Arc<dyn StoredArtifact>, ToolFailure> {
     let id: ArtifactId = reference.parse().map_err(|error| invalid(&error))?;
     context.open_artifact(id).await.map_err(failed)
 }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use toolpost_model::{
-    AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind, Refusal,
-    RiskLevel, ToolId, ToolKind, schema_of,
+    AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind,
+    Refusal, RiskLevel, ToolId, ToolKind, schema_of,
 };
 
 use self::newest::Hit;
@@ -35,7 +35,10 @@ const PAGE_BYTES: usize = 1 << 20;
 
 /// The search tools, on one workspace.
 pub(super) fn tools(workspace: Arc<Workspace>) -> Vec<Arc<dyn DynTool>> {
-    vec![Arc::new(glob::Glob::new(workspace.clone())), Arc::new(grep::Grep::new(workspace))]
+    vec![
+        Arc::new(glob::Glob::new(workspace.clone())),
+        Arc::new(grep::Grep::new(workspace)),
+    ]
 }
 
 /// What both have in common. `In` and `Out` give the schemas.
@@ -73,7 +76,10 @@ impl Page {
     /// `max_limit` is the tool's own bound.
     fn check(self, max_limit: usize) -> Result<(), Refusal> {
         if !(1..=max_limit).contains(&self.limit) {
-            let message = format!("`{}` is out of range, 1 to {max_limit} can be shown at once", self.limit);
+            let message = format!(
+                "`{}` is out of range, 1 to {max_limit} can be shown at once",
+                self.limit
+            );
             return Err(Refusal::invalid("/limit", message));
         }
         if self.offset > REACH - self.limit {

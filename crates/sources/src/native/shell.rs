@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use toolpost_model::{
-    AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind, RiskLevel,
-    ToolId, ToolKind, schema_of,
+    AccessKind, CancelSupport, ClassFact, Declaration, DynTool, EffectClass, ExecutionKind,
+    RiskLevel, ToolId, ToolKind, schema_of,
 };
 
 pub(crate) use self::events::OutputEvents;
@@ -46,11 +46,20 @@ use super::{children::Children, literal};
 /// The tools, all on the same processes.
 pub(super) fn tools(children: &Arc<Children>, processes: &Arc<Processes>) -> Vec<Arc<dyn DynTool>> {
     vec![
-        Arc::new(run_shell::Shell::new(Arc::clone(children), Arc::clone(processes))),
+        Arc::new(run_shell::Shell::new(
+            Arc::clone(children),
+            Arc::clone(processes),
+        )),
         Arc::new(process_status::ProcessStatus::new(Arc::clone(processes))),
         Arc::new(process_read::ProcessRead::new(Arc::clone(processes))),
-        Arc::new(process_write::ProcessWrite::new(Arc::clone(children), Arc::clone(processes))),
-        Arc::new(process_kill::ProcessKill::new(Arc::clone(children), Arc::clone(processes))),
+        Arc::new(process_write::ProcessWrite::new(
+            Arc::clone(children),
+            Arc::clone(processes),
+        )),
+        Arc::new(process_kill::ProcessKill::new(
+            Arc::clone(children),
+            Arc::clone(processes),
+        )),
     ]
 }
 
@@ -73,7 +82,15 @@ fn declare<In: JsonSchema, Out: JsonSchema>(
     interface.rendering.subject_argument = Some("process_id".to_owned());
     interface.execution.idempotent = class == EffectClass::Read;
     let reads = class == EffectClass::Read;
-    interface.permission.risk = if reads { RiskLevel::Low } else { RiskLevel::High };
-    interface.permission.access = if reads { Vec::new() } else { vec![AccessKind::CodeExecution] };
+    interface.permission.risk = if reads {
+        RiskLevel::Low
+    } else {
+        RiskLevel::High
+    };
+    interface.permission.access = if reads {
+        Vec::new()
+    } else {
+        vec![AccessKind::CodeExecution]
+    };
     declaration
 }

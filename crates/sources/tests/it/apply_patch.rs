@@ -13,7 +13,8 @@ fn envelope(body: &str) -> String {
 fn patched(content: &str, patch: &str) -> String {
     let desk = Desk::new();
     desk.file("f", content);
-    desk.patch(patch).unwrap_or_else(|failed| panic!("{patch}\n{failed:?}"));
+    desk.patch(patch)
+        .unwrap_or_else(|failed| panic!("{patch}\n{failed:?}"));
     desk.content("f")
 }
 
@@ -43,7 +44,14 @@ fn an_envelope_adds_updates_moves_and_deletes() {
     assert_eq!(desk.content("new/dir/a.txt"), "first\n\nthird\n");
     assert_eq!(desk.content("keep.rs"), "one\n2\nthree\n");
     assert_eq!(desk.content("there/moved.rs"), "one\ntwo\n3\n");
-    assert_eq!(fs::metadata(desk.path("there/moved.rs")).unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(
+        fs::metadata(desk.path("there/moved.rs"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o755
+    );
     assert!(!desk.path("move.rs").exists() && !desk.path("gone.rs").exists());
     let told = text(&output);
     for part in [
@@ -56,10 +64,19 @@ fn an_envelope_adds_updates_moves_and_deletes() {
         assert!(told.contains(part), "{part:?} is missing:\n{told}");
     }
     let files = structured(&output)["files"].as_array().unwrap();
-    let kinds: Vec<_> = files.iter().map(|file| file["change"].as_str().unwrap()).collect();
+    let kinds: Vec<_> = files
+        .iter()
+        .map(|file| file["change"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["added", "updated", "moved", "deleted"]);
-    assert_eq!((&files[2]["from"], &files[2]["path"]), (&json!("move.rs"), &json!("there/moved.rs")));
-    assert_eq!(files[1]["sha256"], structured(&desk.read("keep.rs").unwrap())["sha256"]);
+    assert_eq!(
+        (&files[2]["from"], &files[2]["path"]),
+        (&json!("move.rs"), &json!("there/moved.rs"))
+    );
+    assert_eq!(
+        files[1]["sha256"],
+        structured(&desk.read("keep.rs").unwrap())["sha256"]
+    );
     assert_eq!(output.summary.as_deref(), Some("patched 4 files"));
 }
 
@@ -84,10 +101,20 @@ fn a_unified_diff_does_the_same() {
     .unwrap();
     assert_eq!(desk.content("a/keep.rs"), "one\n2\nthree\n");
     assert_eq!(desk.content("new.sh"), "#!/bin/sh\ntrue");
-    assert_eq!(fs::metadata(desk.path("new.sh")).unwrap().permissions().mode() & 0o700, 0o700);
+    assert_eq!(
+        fs::metadata(desk.path("new.sh"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o700,
+        0o700
+    );
     assert_eq!(desk.content("moved.rs"), "one\ntwo\n3\n");
     assert_eq!(desk.content("fresh"), "");
-    assert_eq!(desk.content("plain.txt"), "one\none and a half\ntwo\nthree\n");
+    assert_eq!(
+        desk.content("plain.txt"),
+        "one\none and a half\ntwo\nthree\n"
+    );
     for gone in ["move.rs", "gone.rs", "empty"] {
         assert!(!desk.path(gone).exists(), "{gone}");
     }
@@ -99,25 +126,46 @@ fn hunks_find_their_place_by_their_lines() {
     let hunk = |place: &str, body: &str| format!("--- a/f\n+++ b/f\n@@ {place} @@\n{body}");
     // Off by some lines, or with wrong counts.
     let absurd = format!("-{} +1", (isize::MAX as usize) + 2);
-    for place in [absurd.as_str(), "-5,3 +5,3", "-1,3 +1,3", "-40,3 +40,3", "-5,9 +5,2", "-5 +5", ""] {
+    for place in [
+        absurd.as_str(),
+        "-5,3 +5,3",
+        "-1,3 +1,3",
+        "-40,3 +40,3",
+        "-5,9 +5,2",
+        "-5 +5",
+        "",
+    ] {
         let result = patched(&ten, &hunk(place, " line 4\n-line 5\n+five\n line 6\n"));
         assert_eq!(result, ten.replace("line 5", "five"), "{place}");
     }
-    let twice = format!("--- a/f\n+++ b/f\n@@ {absurd} @@\n-line 2\n+two\n@@ {absurd} @@\n-line 9\n+nine\n");
-    assert_eq!(patched(&ten, &twice), ten.replace("line 2", "two").replace("line 9", "nine"));
+    let twice = format!(
+        "--- a/f\n+++ b/f\n@@ {absurd} @@\n-line 2\n+two\n@@ {absurd} @@\n-line 9\n+nine\n"
+    );
+    assert_eq!(
+        patched(&ten, &twice),
+        ten.replace("line 2", "two").replace("line 9", "nine")
+    );
     // The stated place wins where the lines stand at several.
     let same = "x\ny\n".repeat(5);
-    assert_eq!(patched(&same, &hunk("-3,2 +3,2", "-x\n+z\n y\n")), "x\ny\nz\ny\nx\ny\nx\ny\nx\ny\n");
+    assert_eq!(
+        patched(&same, &hunk("-3,2 +3,2", "-x\n+z\n y\n")),
+        "x\ny\nz\ny\nx\ny\nx\ny\nx\ny\n"
+    );
     let (code, message) = refused(&same, &hunk("-4,2 +4,2", "-x\n+z\n y\n"));
     assert_eq!(code, "ambiguous");
-    assert!(message.ends_with("its lines stand at several places, from lines 1, 3, 5, 7, 9 on"), "{message}");
+    assert!(
+        message.ends_with("its lines stand at several places, from lines 1, 3, 5, 7, 9 on"),
+        "{message}"
+    );
     // A line above says which one is meant.
     let classes = "class A\n  def go\n    old\nclass B\n  def go\n    old\n";
     let update = envelope("*** Update File: f\n@@ class B\n@@   def go\n-    old\n+    new");
-    assert_eq!(patched(classes, &update), "class A\n  def go\n    old\nclass B\n  def go\n    new\n");
+    assert_eq!(
+        patched(classes, &update),
+        "class A\n  def go\n    old\nclass B\n  def go\n    new\n"
+    );
     // Several hunks, of which the first moves the second.
-    let two =
-        "--- a/f\n+++ b/f\n@@ -1,1 +1,3 @@\n line 1\n+a\n+b\n@@ -9,2 +11,2 @@\n-line 9\n+nine\n line 10\n";
+    let two = "--- a/f\n+++ b/f\n@@ -1,1 +1,3 @@\n line 1\n+a\n+b\n@@ -9,2 +11,2 @@\n-line 9\n+nine\n line 10\n";
     assert_eq!(
         patched(&ten, two),
         ten.replace("line 1\n", "line 1\na\nb\n")
@@ -127,29 +175,48 @@ fn hunks_find_their_place_by_their_lines() {
     // Only added lines: where stated, or at the end.
     assert_eq!(patched("a\nb\n", &hunk("-1,0 +2", "+x\n")), "a\nx\nb\n");
     assert_eq!(patched("a\nb\n", &hunk("-0,0 +1", "+x\n")), "x\na\nb\n");
-    assert_eq!(patched("a\nb\n", &envelope("*** Update File: f\n@@\n+x")), "a\nb\nx\n");
     assert_eq!(
-        patched("a\nb\na\nb\n", &envelope("*** Update File: f\n@@\n a\n-b\n+c\n*** End of File")),
+        patched("a\nb\n", &envelope("*** Update File: f\n@@\n+x")),
+        "a\nb\nx\n"
+    );
+    assert_eq!(
+        patched(
+            "a\nb\na\nb\n",
+            &envelope("*** Update File: f\n@@\n a\n-b\n+c\n*** End of File")
+        ),
         "a\nb\na\nc\n"
     );
     // A blank line of context that lost its blank.
-    assert_eq!(patched("a\n\nb\n", &hunk("-1,3 +1,3", "-a\n+A\n\n b\n")), "A\n\nb\n");
+    assert_eq!(
+        patched("a\n\nb\n", &hunk("-1,3 +1,3", "-a\n+A\n\n b\n")),
+        "A\n\nb\n"
+    );
 }
 
 #[test]
 fn line_ends_and_the_end_of_the_file_stay() {
     let update = "--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n-b\n+B\n+c\n";
     assert_eq!(patched("a\r\nb\r\n", update), "a\r\nB\r\nc\r\n");
-    assert_eq!(patched("a\r\nb\r\n", &update.replace('\n', "\r\n")), "a\r\nB\r\nc\r\n");
-    assert_eq!(patched("a\nb\n", &update.replace('\n', "\r\n")), "a\nB\nc\n");
+    assert_eq!(
+        patched("a\r\nb\r\n", &update.replace('\n', "\r\n")),
+        "a\r\nB\r\nc\r\n"
+    );
+    assert_eq!(
+        patched("a\nb\n", &update.replace('\n', "\r\n")),
+        "a\nB\nc\n"
+    );
     assert_eq!(patched("a\nb", update), "a\nB\nc");
     assert_eq!(patched("\u{feff}a\nb\n", update), "\u{feff}a\nB\nc\n");
-    let marked = |old: &str, new: &str| format!("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n{old}+B\n{new}");
+    let marked =
+        |old: &str, new: &str| format!("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n{old}+B\n{new}");
     let mark = "\\ No newline at end of file\n";
     assert_eq!(patched("a\nb", &marked(mark, mark)), "a\nB");
     assert_eq!(patched("a\nb", &marked(mark, "")), "a\nB\n");
     assert_eq!(patched("a\nb\n", &marked("", mark)), "a\nB");
-    assert_eq!(patched("a\nb", "--- a/f\n+++ b/f\n@@ -1,2 +1,1 @@\n a\n-b\n"), "a");
+    assert_eq!(
+        patched("a\nb", "--- a/f\n+++ b/f\n@@ -1,2 +1,1 @@\n a\n-b\n"),
+        "a"
+    );
 }
 
 #[test]
@@ -187,8 +254,16 @@ fn a_hunk_that_does_not_fit_is_explained() {
         "no_match",
         "it adds behind line 90, and the file has 7",
     );
-    check("--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-fn a() {\n", "no_match", "removes only a part");
-    check(&update("@@\n-    two();\n+    two();"), "no_change", "changes nothing");
+    check(
+        "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-fn a() {\n",
+        "no_match",
+        "removes only a part",
+    );
+    check(
+        &update("@@\n-    two();\n+    two();"),
+        "no_change",
+        "changes nothing",
+    );
 }
 
 #[test]
@@ -216,13 +291,24 @@ fn nothing_is_written_unless_everything_fits() {
     ] {
         for patch in [format!("{good}\n{bad}"), format!("{bad}\n{good}")] {
             let failed = desk.patch(&envelope(&patch)).unwrap_err();
-            assert_eq!((failed.code.as_str(), failed.untouched), (code, true), "{bad}: {failed:?}");
+            assert_eq!(
+                (failed.code.as_str(), failed.untouched),
+                (code, true),
+                "{bad}: {failed:?}"
+            );
             assert_eq!(desk.snapshot(), before, "{bad}");
         }
     }
     // Through a link the file behind it is changed.
-    desk.patch(&envelope("*** Update File: link\n-a\n+B")).unwrap();
-    assert_eq!((desk.content("a.txt").as_str(), fs::read_link(desk.path("link")).is_ok()), ("B\n", true));
+    desk.patch(&envelope("*** Update File: link\n-a\n+B"))
+        .unwrap();
+    assert_eq!(
+        (
+            desk.content("a.txt").as_str(),
+            fs::read_link(desk.path("link")).is_ok()
+        ),
+        ("B\n", true)
+    );
 }
 
 #[test]
@@ -233,29 +319,65 @@ fn what_is_no_patch_is_refused_with_its_line() {
         ("", "line 1 of the patch: there is no change in it"),
         ("hello", "there is no change in it"),
         ("*** Begin Patch\n*** End Patch", "there is no change in it"),
-        ("*** Begin Patch\n*** Update File: f\n-a\n+b\n", "`*** End Patch` is missing"),
+        (
+            "*** Begin Patch\n*** Update File: f\n-a\n+b\n",
+            "`*** End Patch` is missing",
+        ),
         (
             "*** Begin Patch\n*** Update File: f\nwrong\n*** End Patch",
             "line 3 of the patch: `wrong` begins with none of",
         ),
-        ("*** Begin Patch\n*** Add File: g\nx\n*** End Patch", "every line of a new file begins with `+`"),
-        ("*** Begin Patch\n*** Update File: f\n*** End Patch", "`f` is changed by no hunk"),
-        ("*** Begin Patch\n*** Update File: f\n@@\n a\n*** End Patch", "this hunk changes nothing"),
-        ("*** Begin Patch\n*** Update File:\n-a\n*** End Patch", "the path is missing"),
-        ("*** Begin Patch\n*** Rename File: f\n*** End Patch", "`*** Rename File: f` is not"),
-        ("*** Begin Patch\n*** Delete File: f\n*** End Patch\nrm -rf /", "`rm -rf /` stands behind the end"),
+        (
+            "*** Begin Patch\n*** Add File: g\nx\n*** End Patch",
+            "every line of a new file begins with `+`",
+        ),
+        (
+            "*** Begin Patch\n*** Update File: f\n*** End Patch",
+            "`f` is changed by no hunk",
+        ),
+        (
+            "*** Begin Patch\n*** Update File: f\n@@\n a\n*** End Patch",
+            "this hunk changes nothing",
+        ),
+        (
+            "*** Begin Patch\n*** Update File:\n-a\n*** End Patch",
+            "the path is missing",
+        ),
+        (
+            "*** Begin Patch\n*** Rename File: f\n*** End Patch",
+            "`*** Rename File: f` is not",
+        ),
+        (
+            "*** Begin Patch\n*** Delete File: f\n*** End Patch\nrm -rf /",
+            "`rm -rf /` stands behind the end",
+        ),
         ("@@ -1 +1 @@\n-a\n+b\n", "this hunk belongs to no file"),
         ("--- a/f\n+++ b/f\n", "`f` is changed by no hunk"),
-        ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\nno prefix\n", "`no prefix` begins with none of"),
+        (
+            "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\nno prefix\n",
+            "`no prefix` begins with none of",
+        ),
         ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n", "this hunk has no lines"),
-        ("diff --git a/f b/f\nold mode 100644\nnew mode 100755\n", "only content is patched"),
+        (
+            "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n",
+            "only content is patched",
+        ),
         (
             "diff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n",
             "only content is patched",
         ),
-        ("diff --git a/f b/f\nGIT binary patch\nliteral 0\n", "binary changes cannot be applied"),
-        ("--- \"a/f\"\n+++ \"b/f\"\n@@ -1 +1 @@\n-a\n+b\n", "is quoted"),
-        ("--- a/f\n+++ b/dir/\n@@ -1 +1 @@\n-a\n+b\n", "names a directory"),
+        (
+            "diff --git a/f b/f\nGIT binary patch\nliteral 0\n",
+            "binary changes cannot be applied",
+        ),
+        (
+            "--- \"a/f\"\n+++ \"b/f\"\n@@ -1 +1 @@\n-a\n+b\n",
+            "is quoted",
+        ),
+        (
+            "--- a/f\n+++ b/dir/\n@@ -1 +1 @@\n-a\n+b\n",
+            "names a directory",
+        ),
     ] {
         let failed = desk.patch(patch).unwrap_err();
         assert_eq!(
@@ -263,7 +385,11 @@ fn what_is_no_patch_is_refused_with_its_line() {
             (ErrorClass::InvalidArguments, "/patch"),
             "{patch:?}: {failed:?}"
         );
-        assert!(failed.message.contains(part), "{patch:?}: {}", failed.message);
+        assert!(
+            failed.message.contains(part),
+            "{patch:?}: {}",
+            failed.message
+        );
     }
 }
 
@@ -288,7 +414,10 @@ fn a_patch_that_is_stopped_or_disturbed_leaves_all_or_nothing() {
                 }
                 look == moment && !disturb
             });
-            let Err(failed) = desk.call_with("files.apply_patch", json!({ "patch": patch }), port).0 else {
+            let Err(failed) = desk
+                .call_with("files.apply_patch", json!({ "patch": patch }), port)
+                .0
+            else {
                 continue;
             };
             assert!(failed.untouched, "{failed:?}");
@@ -312,7 +441,10 @@ fn a_patch_that_is_stopped_or_disturbed_leaves_all_or_nothing() {
             assert_eq!(after, before, "at look {moment}, disturbed: {disturb}");
         }
     }
-    assert!(stopped > 10 && disturbed > 5, "stopped {stopped} times, disturbed {disturbed} times");
+    assert!(
+        stopped > 10 && disturbed > 5,
+        "stopped {stopped} times, disturbed {disturbed} times"
+    );
 }
 
 #[test]
@@ -335,7 +467,8 @@ fn what_cannot_be_put_back_is_told() {
             }
             false
         });
-        if let (Ok(output), _) = desk.call_with("files.apply_patch", json!({ "patch": patch }), port)
+        if let (Ok(output), _) =
+            desk.call_with("files.apply_patch", json!({ "patch": patch }), port)
             && output.partial
         {
             partial += 1;
@@ -371,17 +504,28 @@ fn effects_name_every_place() {
     );
     let effects = desk.effects("files.apply_patch", json!({ "patch": patch }));
     let of = |access| {
-        let uses = effects.uses.iter().filter(move |used| used.access == access);
+        let uses = effects
+            .uses
+            .iter()
+            .filter(move |used| used.access == access);
         uses.map(|used| used.key.clone()).collect::<Vec<_>>()
     };
     let keys = |places: &[&str]| {
         let key = |place: &&str| ResourceKey::path(desk.path(place).to_str().unwrap());
         places.iter().map(key).collect::<Vec<_>>()
     };
-    assert_eq!(of(Access::Write), keys(&["a.txt", "x", "x/y/new.txt", "old", "moved", "link"]));
+    assert_eq!(
+        of(Access::Write),
+        keys(&["a.txt", "x", "x/y/new.txt", "old", "moved", "link"])
+    );
     // What is changed, moved or deleted is shown.
     assert_eq!(of(Access::Read), keys(&["a.txt", "old", "link"]));
     assert!(!effects.idempotent);
     let declared: Value = (*desk.tool("files.apply_patch").declaration().input.schema).clone();
-    assert!(declared["properties"]["patch"]["description"].as_str().unwrap().contains("*** Begin Patch"));
+    assert!(
+        declared["properties"]["patch"]["description"]
+            .as_str()
+            .unwrap()
+            .contains("*** Begin Patch")
+    );
 }

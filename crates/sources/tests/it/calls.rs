@@ -8,8 +8,9 @@ use std::{
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    BoxFuture, CallContext, CallPort, CallReport, Content, Disposition, ErrorClass, EventBody, InvocationId,
-    Outcome, Principal, SessionId, Stage, ToolCall, ToolError, ToolFailure, ToolOutput, ToolResult,
+    BoxFuture, CallContext, CallPort, CallReport, Content, Disposition, ErrorClass, EventBody,
+    InvocationId, Outcome, Principal, SessionId, Stage, ToolCall, ToolError, ToolFailure,
+    ToolOutput, ToolResult,
 };
 
 use crate::desk::{Desk, input};
@@ -98,7 +99,12 @@ fn ended(outcome: Outcome, error: Option<ToolError>) -> CallReport {
         meta: None,
         timings: Default::default(),
     };
-    CallReport { invocation_id, tool: Some("shell".to_owned()), stage: None, result: Some(result) }
+    CallReport {
+        invocation_id,
+        tool: Some("shell".to_owned()),
+        stage: None,
+        result: Some(result),
+    }
 }
 
 fn call(
@@ -109,8 +115,13 @@ fn call(
 ) -> Result<ToolOutput, ToolFailure> {
     arguments["invocation_id"] = json!(around.report.invocation_id);
     let context = CallContext::new(Arc::clone(around) as Arc<dyn CallPort>);
-    let call = ToolCall { input: input(arguments), context };
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let call = ToolCall {
+        input: input(arguments),
+        context,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let output = runtime.block_on(desk.tool(tool).execute(call))?;
     let schema = desk.tool(tool).declaration().output.schema.unwrap();
     let known = schema["properties"].as_object().unwrap();
@@ -134,7 +145,10 @@ fn a_call_that_has_ended_is_told_with_what_it_said() {
     let desk = Desk::new();
     let around = Around::knowing(ended(Outcome::Succeeded, None));
     let output = call(&desk, &around, "calls.call_result", json!({})).unwrap();
-    assert_eq!(lines(&output), ["`shell` has ended: succeeded", "what it said"]);
+    assert_eq!(
+        lines(&output),
+        ["`shell` has ended: succeeded", "what it said"]
+    );
     let told = output.structured.unwrap();
     assert_eq!(
         (&told["status"], &told["outcome"], &told["exit_code"]),
@@ -160,9 +174,17 @@ fn a_call_under_way_and_one_without_an_end_are_told_apart() {
     let desk = Desk::new();
     let id = InvocationId::new();
     for (stage, status) in [(Some(Stage::Execute), "running"), (None, "unknown")] {
-        let around = Around::knowing(CallReport { invocation_id: id, tool: None, stage, result: None });
+        let around = Around::knowing(CallReport {
+            invocation_id: id,
+            tool: None,
+            stage,
+            result: None,
+        });
         for tool in ["calls.call_result", "calls.call_cancel"] {
-            let told = call(&desk, &around, tool, json!({})).unwrap().structured.unwrap();
+            let told = call(&desk, &around, tool, json!({}))
+                .unwrap()
+                .structured
+                .unwrap();
             assert_eq!(told["status"], status, "{tool}");
         }
     }
@@ -172,22 +194,43 @@ fn a_call_under_way_and_one_without_an_end_are_told_apart() {
 fn it_waits_as_long_as_asked_and_not_beyond_its_own_time() {
     let desk = Desk::new();
     let around = Around::knowing(ended(Outcome::Succeeded, None));
-    for wait in [json!({}), json!({ "wait_seconds": 7 }), json!({ "wait_seconds": 600 })] {
+    for wait in [
+        json!({}),
+        json!({ "wait_seconds": 7 }),
+        json!({ "wait_seconds": 600 }),
+    ] {
         call(&desk, &around, "calls.call_result", wait).unwrap();
     }
     let asked = around.asked.lock().unwrap().clone();
-    assert_eq!(asked[..2], [Some(Duration::ZERO), Some(Duration::from_secs(7))]);
-    assert!(asked[2].unwrap() < Duration::from_secs(60), "the call ends before it is stopped");
+    assert_eq!(
+        asked[..2],
+        [Some(Duration::ZERO), Some(Duration::from_secs(7))]
+    );
+    assert!(
+        asked[2].unwrap() < Duration::from_secs(60),
+        "the call ends before it is stopped"
+    );
 }
 
 #[test]
 fn what_is_no_id_is_refused_and_nothing_is_scheduled() {
     let desk = Desk::new();
     for tool in ["calls.call_result", "calls.call_cancel"] {
-        let refused = desk.call(tool, json!({ "invocation_id": "nonsense" })).unwrap_err();
-        assert_eq!((refused.class, refused.hint.as_str()), (ErrorClass::InvalidArguments, "/invocation_id"));
-        let unknown = desk.call(tool, json!({ "invocation_id": InvocationId::new() })).unwrap_err();
-        assert_eq!(unknown.class, ErrorClass::InvalidArguments, "there is no host here");
+        let refused = desk
+            .call(tool, json!({ "invocation_id": "nonsense" }))
+            .unwrap_err();
+        assert_eq!(
+            (refused.class, refused.hint.as_str()),
+            (ErrorClass::InvalidArguments, "/invocation_id")
+        );
+        let unknown = desk
+            .call(tool, json!({ "invocation_id": InvocationId::new() }))
+            .unwrap_err();
+        assert_eq!(
+            unknown.class,
+            ErrorClass::InvalidArguments,
+            "there is no host here"
+        );
         let effects = desk.effects(tool, json!({ "invocation_id": InvocationId::new() }));
         assert!(effects.unscheduled && effects.is_harmless() && effects.uses.is_empty());
     }

@@ -6,12 +6,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolpost_model::{
-    Access, Declaration, EffectClass, Effects, Lifecycle, SessionId, SessionScope, Source, SourceSession,
-    ToolId,
+    Access, Declaration, EffectClass, Effects, Lifecycle, SessionId, SessionScope, Source,
+    SourceSession, ToolId,
 };
 use toolpost_sources::{
-    CommandDeclaration, CommandError, CommandOutput, CommandParameter, NativeParts, ParameterType, Workspace,
-    native_source,
+    CommandDeclaration, CommandError, CommandOutput, CommandParameter, NativeParts, ParameterType,
+    Workspace, native_source,
 };
 
 use crate::desk::input;
@@ -33,10 +33,18 @@ fn parameter(kind: ParameterType) -> CommandParameter {
 }
 
 fn command(argv: &[&str]) -> CommandDeclaration {
-    CommandDeclaration::new("try", "Tries", argv.iter().map(|one| (*one).to_owned()).collect())
+    CommandDeclaration::new(
+        "try",
+        "Tries",
+        argv.iter().map(|one| (*one).to_owned()).collect(),
+    )
 }
 
-fn with(mut command: CommandDeclaration, name: &str, parameter: CommandParameter) -> CommandDeclaration {
+fn with(
+    mut command: CommandDeclaration,
+    name: &str,
+    parameter: CommandParameter,
+) -> CommandDeclaration {
     command.parameters.insert(name.to_owned(), parameter);
     command
 }
@@ -48,14 +56,28 @@ fn id() -> ToolId {
 fn bench(command: CommandDeclaration) -> Result<Bench, CommandError> {
     let folder = tempfile::tempdir().unwrap();
     let workspace = Arc::new(Workspace::open(folder.path()).unwrap());
-    let source = native_source(NativeParts { commands: vec![command], ..NativeParts::on(workspace) })?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let scope =
-        SessionScope { session_id: SessionId::new("s"), principal: toolpost_model::Principal::agent("test") };
+    let source = native_source(NativeParts {
+        commands: vec![command],
+        ..NativeParts::on(workspace)
+    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let scope = SessionScope {
+        session_id: SessionId::new("s"),
+        principal: toolpost_model::Principal::agent("test"),
+    };
     let session = runtime.block_on(source.open(&scope)).unwrap();
     let declared = runtime.block_on(source.list()).unwrap();
-    let declaration = declared.into_iter().find(|one| one.tool_id == id()).unwrap();
-    Ok(Bench { folder, declaration, session })
+    let declaration = declared
+        .into_iter()
+        .find(|one| one.tool_id == id())
+        .unwrap();
+    Ok(Bench {
+        folder,
+        declaration,
+        session,
+    })
 }
 
 fn effects(bench: &Bench, arguments: Value) -> Effects {
@@ -67,63 +89,145 @@ fn a_declaration_that_cannot_work_says_why() {
     let check = |command: CommandDeclaration, words: &str| {
         let error = bench(command).map(|_| ()).unwrap_err();
         let said = error.to_string();
-        assert!(said.contains(words) && said.starts_with("command `"), "{said}");
+        assert!(
+            said.contains(words) && said.starts_with("command `"),
+            "{said}"
+        );
     };
     let text = || parameter(ParameterType::Text { pattern: None });
     check(command(&[]), "`argv` is empty");
     check(command(&[""]), "`argv` is empty");
-    check(with(command(&["{a}"]), "a", text()), "must not come from a parameter");
-    check(command(&["x", "{a}"]), "names the parameter `a`, which is not declared");
-    check(command(&["x", "{a?-v}"]), "names the parameter `a`, which is not declared");
-    check(with(command(&["x"]), "a", text()), "no argument uses the parameter `a`");
-    check(command(&["x", "{a"]), "cannot be read");
     check(
-        with(command(&["x", "{a}"]), "a", parameter(ParameterType::Choice(Vec::new()))),
-        "no values to choose",
+        with(command(&["{a}"]), "a", text()),
+        "must not come from a parameter",
     );
-    let pattern = parameter(ParameterType::Text { pattern: Some("(".to_owned()) });
-    check(with(command(&["x", "{a}"]), "a", pattern), "no regular expression");
-    let default = |kind, value| CommandParameter { default: Some(value), ..parameter(kind) };
+    check(
+        command(&["x", "{a}"]),
+        "names the parameter `a`, which is not declared",
+    );
+    check(
+        command(&["x", "{a?-v}"]),
+        "names the parameter `a`, which is not declared",
+    );
+    check(
+        with(command(&["x"]), "a", text()),
+        "no argument uses the parameter `a`",
+    );
+    check(command(&["x", "{a"]), "cannot be read");
     check(
         with(
             command(&["x", "{a}"]),
             "a",
-            default(ParameterType::Integer { minimum: None, maximum: None }, json!("one")),
+            parameter(ParameterType::Choice(Vec::new())),
+        ),
+        "no values to choose",
+    );
+    let pattern = parameter(ParameterType::Text {
+        pattern: Some("(".to_owned()),
+    });
+    check(
+        with(command(&["x", "{a}"]), "a", pattern),
+        "no regular expression",
+    );
+    let default = |kind, value| CommandParameter {
+        default: Some(value),
+        ..parameter(kind)
+    };
+    check(
+        with(
+            command(&["x", "{a}"]),
+            "a",
+            default(
+                ParameterType::Integer {
+                    minimum: None,
+                    maximum: None,
+                },
+                json!("one"),
+            ),
         ),
         "the default of `a`",
     );
     let both = CommandParameter {
         required: true,
-        ..default(ParameterType::Integer { minimum: None, maximum: None }, json!(1))
+        ..default(
+            ParameterType::Integer {
+                minimum: None,
+                maximum: None,
+            },
+            json!(1),
+        )
     };
-    check(with(command(&["x", "{a}"]), "a", both), "is required, so its default");
-    check(with(command(&["x"]), "a-b", text()), "not a name for a parameter");
-    let named = |name: &str| CommandDeclaration { name: name.to_owned(), ..command(&["x"]) };
+    check(
+        with(command(&["x", "{a}"]), "a", both),
+        "is required, so its default",
+    );
+    check(
+        with(command(&["x"]), "a-b", text()),
+        "not a name for a parameter",
+    );
+    let named = |name: &str| CommandDeclaration {
+        name: name.to_owned(),
+        ..command(&["x"])
+    };
     check(named("a b"), "a name has letters");
     check(named(""), "a name has letters");
     let environment = BTreeMap::from([("LD_PRELOAD".to_owned(), "x".to_owned())]);
-    check(CommandDeclaration { environment, ..command(&["x"]) }, "`LD_PRELOAD` is never passed");
-    check(CommandDeclaration { success_codes: Vec::new(), ..command(&["x"]) }, "no exit code");
+    check(
+        CommandDeclaration {
+            environment,
+            ..command(&["x"])
+        },
+        "`LD_PRELOAD` is never passed",
+    );
+    check(
+        CommandDeclaration {
+            success_codes: Vec::new(),
+            ..command(&["x"])
+        },
+        "no exit code",
+    );
     let outside = Some("../x".to_owned());
-    check(CommandDeclaration { working_directory: outside, ..command(&["x"]) }, "leaves the workspace");
+    check(
+        CommandDeclaration {
+            working_directory: outside,
+            ..command(&["x"])
+        },
+        "leaves the workspace",
+    );
 }
 
 #[test]
 fn the_schema_comes_from_the_parameters() {
     let mut declared = command(&["x", "{n}", "{p}", "{c}", "{f?-f}", "{t}"]);
-    let required = |kind| CommandParameter { required: true, ..parameter(kind) };
+    let required = |kind| CommandParameter {
+        required: true,
+        ..parameter(kind)
+    };
     declared = with(
         declared,
         "n",
         CommandParameter {
             default: Some(json!(3)),
-            ..parameter(ParameterType::Integer { minimum: None, maximum: None })
+            ..parameter(ParameterType::Integer {
+                minimum: None,
+                maximum: None,
+            })
         },
     );
     declared = with(declared, "p", required(ParameterType::Path));
-    declared = with(declared, "c", parameter(ParameterType::Choice(vec!["a".to_owned(), "b".to_owned()])));
+    declared = with(
+        declared,
+        "c",
+        parameter(ParameterType::Choice(vec!["a".to_owned(), "b".to_owned()])),
+    );
     declared = with(declared, "f", parameter(ParameterType::Boolean));
-    declared = with(declared, "t", parameter(ParameterType::Text { pattern: Some("a|b".to_owned()) }));
+    declared = with(
+        declared,
+        "t",
+        parameter(ParameterType::Text {
+            pattern: Some("a|b".to_owned()),
+        }),
+    );
     declared.output = CommandOutput::Json;
     let bench = bench(declared).unwrap();
     let expected = json!({
@@ -140,7 +244,10 @@ fn the_schema_comes_from_the_parameters() {
     });
     assert_eq!(*bench.declaration.input.schema, expected);
     assert!(bench.declaration.output.schema.is_none());
-    assert!(matches!(bench.declaration.lifecycle, Lifecycle::RequiresSetup(_)), "there is no launcher here");
+    assert!(
+        matches!(bench.declaration.lifecycle, Lifecycle::RequiresSetup(_)),
+        "there is no launcher here"
+    );
 }
 
 #[test]
@@ -149,22 +256,37 @@ fn effects_come_from_the_class_and_the_paths() {
         let declared = with(command(&["x", "{p}"]), "p", parameter(ParameterType::Path));
         bench(CommandDeclaration { class, ..declared }).unwrap()
     };
-    for (class, access) in [(EffectClass::Read, Access::Read), (EffectClass::Write, Access::Write)] {
+    for (class, access) in [
+        (EffectClass::Read, Access::Read),
+        (EffectClass::Write, Access::Write),
+    ] {
         let bench = of_class(class);
         let root = bench.folder.path().canonicalize().unwrap();
         let touched = effects(&bench, json!({ "p": "d/../a" }));
         assert_eq!(touched.class, class);
         let key = format!("path:{}", root.join("a").display());
-        assert!(touched.uses.iter().all(|used| used.key.as_str() == key), "{touched:?}");
-        assert_eq!((touched.uses[0].access, touched.concurrency_safe), (access, true));
+        assert!(
+            touched.uses.iter().all(|used| used.key.as_str() == key),
+            "{touched:?}"
+        );
+        assert_eq!(
+            (touched.uses[0].access, touched.concurrency_safe),
+            (access, true)
+        );
         // A program that is given a file to write can tell what was in it.
         assert!(touched.uses.iter().any(|used| used.access == Access::Read));
         let nothing = effects(&bench, json!({}));
-        assert_eq!((nothing.uses.len(), nothing.concurrency_safe), (0, class == EffectClass::Read));
+        assert_eq!(
+            (nothing.uses.len(), nothing.concurrency_safe),
+            (0, class == EffectClass::Read)
+        );
     }
     let executing = effects(&of_class(EffectClass::Execute), json!({ "p": "a" }));
     assert!(!executing.concurrency_safe && !executing.idempotent);
-    let declared = CommandDeclaration { idempotent: true, ..command(&["x"]) };
+    let declared = CommandDeclaration {
+        idempotent: true,
+        ..command(&["x"])
+    };
     let idempotent = bench(declared).unwrap();
     assert!(effects(&idempotent, json!({})).idempotent);
 }
@@ -172,7 +294,13 @@ fn effects_come_from_the_class_and_the_paths() {
 #[test]
 fn a_command_names_its_program_and_its_template() {
     let text = parameter(ParameterType::Text { pattern: None });
-    let declared = bench(with(command(&["git", "log", "--grep={word}"]), "word", text)).unwrap().declaration;
+    let declared = bench(with(
+        command(&["git", "log", "--grep={word}"]),
+        "word",
+        text,
+    ))
+    .unwrap()
+    .declaration;
     let mapping = serde_json::to_value(&declared.external_mappings).unwrap();
     assert_eq!(
         mapping,

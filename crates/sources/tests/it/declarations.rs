@@ -3,42 +3,137 @@ use toolpost_model::{ClassFact, EffectClass, ErrorClass, ExecutionKind, Loading,
 
 use crate::desk::{Desk, input, structured, text};
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 #[test]
 fn every_tool_declares_what_it_is() {
     let desk = Desk::new();
-    let check = |name: &str, kind: ToolKind, class: EffectClass, loading: Loading, required: Value| {
-        let declaration = desk.tool(name).declaration();
-        assert_eq!((declaration.kind, declaration.loading), (kind, loading), "{name}");
-        assert_eq!(declaration.interface.safety.class, ClassFact::Always(class), "{name}");
-        assert_eq!(declaration.interface.execution.kind, ExecutionKind::EmbeddedRuntime);
-        assert_eq!(declaration.interface.execution.idempotent, class == EffectClass::Read);
-        assert!(declaration.title.is_some() && !declaration.search_hint.is_empty(), "{name}");
-        assert!(
-            !declaration.tags.is_empty() && (name == "host.echo" || !declaration.input.examples.is_empty()),
-            "{name}"
-        );
-        let schema = &declaration.input.schema;
-        assert_eq!(schema["additionalProperties"], false, "{name}");
-        assert_eq!(schema.get("required").unwrap_or(&json!([])), &required, "{name}");
-        let properties = schema["properties"].as_object().unwrap();
-        assert!(properties.values().all(|property| property["description"].is_string()), "{name}: {schema}");
-        for example in &declaration.input.examples {
-            desk.tool(name).check(&input(example.clone())).unwrap();
-        }
-    };
-    check("files.read_file", ToolKind::File, EffectClass::Read, Loading::Eager, json!(["path"]));
-    check("files.write_file", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["path", "content"]));
+    let check =
+        |name: &str, kind: ToolKind, class: EffectClass, loading: Loading, required: Value| {
+            let declaration = desk.tool(name).declaration();
+            assert_eq!(
+                (declaration.kind, declaration.loading),
+                (kind, loading),
+                "{name}"
+            );
+            assert_eq!(
+                declaration.interface.safety.class,
+                ClassFact::Always(class),
+                "{name}"
+            );
+            assert_eq!(
+                declaration.interface.execution.kind,
+                ExecutionKind::EmbeddedRuntime
+            );
+            assert_eq!(
+                declaration.interface.execution.idempotent,
+                class == EffectClass::Read
+            );
+            assert!(
+                declaration.title.is_some() && !declaration.search_hint.is_empty(),
+                "{name}"
+            );
+            assert!(
+                !declaration.tags.is_empty()
+                    && (name == "host.echo" || !declaration.input.examples.is_empty()),
+                "{name}"
+            );
+            let schema = &declaration.input.schema;
+            assert_eq!(schema["additionalProperties"], false, "{name}");
+            assert_eq!(
+                schema.get("required").unwrap_or(&json!([])),
+                &required,
+                "{name}"
+            );
+            let properties = schema["properties"].as_object().unwrap();
+            assert!(
+                properties
+                    .values()
+                    .all(|property| property["description"].is_string()),
+                "{name}: {schema}"
+            );
+            for example in &declaration.input.examples {
+                desk.tool(name).check(&input(example.clone())).unwrap();
+            }
+        };
+    check(
+        "files.read_file",
+        ToolKind::File,
+        EffectClass::Read,
+        Loading::Eager,
+        json!(["path"]),
+    );
+    check(
+        "files.write_file",
+        ToolKind::File,
+        EffectClass::Write,
+        Loading::Eager,
+        json!(["path", "content"]),
+    );
     let strings = json!(["path", "old_string", "new_string"]);
-    check("files.edit_file", ToolKind::File, EffectClass::Write, Loading::Eager, strings);
-    check("files.apply_patch", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["patch"]));
-    check("files.move_file", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["from", "to"]));
-    check("files.delete_file", ToolKind::File, EffectClass::Write, Loading::Eager, json!(["path"]));
-    check("files.list_directory", ToolKind::File, EffectClass::Read, Loading::Eager, json!([]));
-    check("files.file_info", ToolKind::File, EffectClass::Read, Loading::Deferred, json!(["path"]));
+    check(
+        "files.edit_file",
+        ToolKind::File,
+        EffectClass::Write,
+        Loading::Eager,
+        strings,
+    );
+    check(
+        "files.apply_patch",
+        ToolKind::File,
+        EffectClass::Write,
+        Loading::Eager,
+        json!(["patch"]),
+    );
+    check(
+        "files.move_file",
+        ToolKind::File,
+        EffectClass::Write,
+        Loading::Eager,
+        json!(["from", "to"]),
+    );
+    check(
+        "files.delete_file",
+        ToolKind::File,
+        EffectClass::Write,
+        Loading::Eager,
+        json!(["path"]),
+    );
+    check(
+        "files.list_directory",
+        ToolKind::File,
+        EffectClass::Read,
+        Loading::Eager,
+        json!([]),
+    );
+    check(
+        "files.file_info",
+        ToolKind::File,
+        EffectClass::Read,
+        Loading::Deferred,
+        json!(["path"]),
+    );
     let id = json!(["invocation_id"]);
-    check("calls.call_result", ToolKind::Result, EffectClass::Read, Loading::Deferred, id.clone());
-    check("calls.call_cancel", ToolKind::Result, EffectClass::Read, Loading::Deferred, id);
-    check("host.echo", ToolKind::Function, EffectClass::Read, Loading::Eager, json!(["message"]));
+    check(
+        "calls.call_result",
+        ToolKind::Result,
+        EffectClass::Read,
+        Loading::Deferred,
+        id.clone(),
+    );
+    check(
+        "calls.call_cancel",
+        ToolKind::Result,
+        EffectClass::Read,
+        Loading::Deferred,
+        id,
+    );
+    check(
+        "host.echo",
+        ToolKind::Function,
+        EffectClass::Read,
+        Loading::Eager,
+        json!(["message"]),
+    );
 }
 
 #[test]
@@ -50,9 +145,18 @@ fn structured_results_fit_the_declared_schema() {
     for (tool, arguments) in [
         ("files.read_file", json!({ "path": "a.txt", "limit": 1 })),
         ("files.read_file", json!({ "path": "blob" })),
-        ("files.write_file", json!({ "path": "a.txt", "content": "new" })),
-        ("files.edit_file", json!({ "path": "a.txt", "old_string": "new", "new_string": "newer" })),
-        ("files.apply_patch", json!({ "patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-newer\n+newest\n" })),
+        (
+            "files.write_file",
+            json!({ "path": "a.txt", "content": "new" }),
+        ),
+        (
+            "files.edit_file",
+            json!({ "path": "a.txt", "old_string": "new", "new_string": "newer" }),
+        ),
+        (
+            "files.apply_patch",
+            json!({ "patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-newer\n+newest\n" }),
+        ),
         ("files.move_file", json!({ "from": "blob", "to": "moved" })),
         ("files.delete_file", json!({ "path": "moved" })),
         ("files.list_directory", json!({})),
@@ -68,7 +172,10 @@ fn structured_results_fit_the_declared_schema() {
             );
         }
         for key in schema["required"].as_array().unwrap() {
-            assert!(facts.contains_key(key.as_str().unwrap()), "{tool} does not give {key}");
+            assert!(
+                facts.contains_key(key.as_str().unwrap()),
+                "{tool} does not give {key}"
+            );
         }
     }
 }
@@ -76,7 +183,9 @@ fn structured_results_fit_the_declared_schema() {
 #[test]
 fn unknown_arguments_are_refused() {
     let desk = Desk::new();
-    let failed = desk.call("files.read_file", json!({ "path": "a.txt", "lines": 3 })).unwrap_err();
+    let failed = desk
+        .call("files.read_file", json!({ "path": "a.txt", "lines": 3 }))
+        .unwrap_err();
     assert_eq!(failed.class, ErrorClass::InvalidArguments);
     assert!(failed.message.contains("`lines`"), "{failed:?}");
 }
@@ -84,5 +193,12 @@ fn unknown_arguments_are_refused() {
 #[test]
 fn echo_gives_the_message_back() {
     let desk = Desk::new();
-    assert_eq!(text(&desk.call("host.echo", json!({ "message": "hi\n" })).unwrap()), "hi\n");
+    assert_eq!(
+        text(
+            &desk
+                .call("host.echo", json!({ "message": "hi\n" }))
+                .unwrap()
+        ),
+        "hi\n"
+    );
 }

@@ -11,7 +11,10 @@ fn delete(desk: &Desk, path: &str) -> Result<ToolOutput, Failed> {
 }
 
 fn delete_all(desk: &Desk, path: &str) -> Result<ToolOutput, Failed> {
-    desk.call("files.delete_file", json!({ "path": path, "recursive": true }))
+    desk.call(
+        "files.delete_file",
+        json!({ "path": path, "recursive": true }),
+    )
 }
 
 #[test]
@@ -31,7 +34,10 @@ fn single_things_are_deleted() {
     ] {
         let output = delete(&desk, path).unwrap_or_else(|failed| panic!("{path}: {failed:?}"));
         assert_eq!(
-            (&structured(&output)["type"], &structured(&output)["deleted"]),
+            (
+                &structured(&output)["type"],
+                &structured(&output)["deleted"]
+            ),
             (&json!(kind), &json!(1)),
             "{path}"
         );
@@ -51,10 +57,19 @@ fn a_tree_goes_only_when_asked_for_and_links_in_it_are_not_followed() {
     symlink(desk.outside(), desk.path("tree/out")).unwrap();
     symlink("../beside.txt", desk.path("tree/beside")).unwrap();
     let failed = delete(&desk, "tree").unwrap_err();
-    assert_eq!((failed.code.as_str(), failed.untouched), ("not_empty", true));
-    assert_eq!(failed.hint, "`recursive: true` deletes it with all that is in it");
+    assert_eq!(
+        (failed.code.as_str(), failed.untouched),
+        ("not_empty", true)
+    );
+    assert_eq!(
+        failed.hint,
+        "`recursive: true` deletes it with all that is in it"
+    );
     let failed = delete_all(&desk, "tree/out/").unwrap_err();
-    assert_eq!(failed.code, "not_a_directory", "a link is never followed: {failed:?}");
+    assert_eq!(
+        failed.code, "not_a_directory",
+        "a link is never followed: {failed:?}"
+    );
     let output = delete_all(&desk, "tree").unwrap();
     assert_eq!(text(&output), "deleted tree with 5005 things in it");
     assert!(!desk.path("tree").exists());
@@ -82,17 +97,31 @@ fn a_deletion_that_is_stopped_says_what_is_gone() {
         desk.file(&format!("tree/{number}"), "");
     }
     let arguments = json!({ "path": "tree", "recursive": true });
-    let failed =
-        desk.call_with("files.delete_file", arguments.clone(), Port::new(|look| look == 4)).0.unwrap_err();
+    let failed = desk
+        .call_with(
+            "files.delete_file",
+            arguments.clone(),
+            Port::new(|look| look == 4),
+        )
+        .0
+        .unwrap_err();
     assert_eq!(
         (failed.class, failed.code.as_str(), failed.untouched),
         (ErrorClass::Canceled, "partly_deleted", false)
     );
     assert!(
-        failed.message.starts_with("4 things in `tree` were deleted, the rest is still there"),
+        failed
+            .message
+            .starts_with("4 things in `tree` were deleted, the rest is still there"),
         "{failed:?}"
     );
     assert_eq!(fs::read_dir(desk.path("tree")).unwrap().count(), 6);
-    let failed = desk.call_with("files.delete_file", arguments, Port::new(|_| true)).0.unwrap_err();
-    assert!(failed.class == ErrorClass::Canceled && failed.untouched, "{failed:?}");
+    let failed = desk
+        .call_with("files.delete_file", arguments, Port::new(|_| true))
+        .0
+        .unwrap_err();
+    assert!(
+        failed.class == ErrorClass::Canceled && failed.untouched,
+        "{failed:?}"
+    );
 }

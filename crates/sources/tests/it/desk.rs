@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolpost_model::{
-    Access, Arguments, BoxFuture, CallContext, CallInput, CallPort, Content, DynTool, Effects, ErrorClass,
-    EventBody, InvocationId, Principal, SessionId, ToolCall, ToolOutput,
+    Access, Arguments, BoxFuture, CallContext, CallInput, CallPort, Content, DynTool, Effects,
+    ErrorClass, EventBody, InvocationId, Principal, SessionId, ToolCall, ToolOutput,
 };
 use toolpost_sources::{NativeParts, Workspace, native_source};
 
@@ -53,7 +53,11 @@ impl Desk {
         fs::create_dir(home.path().join("outside")).unwrap();
         fs::write(home.path().join("outside/secret.txt"), SECRET).unwrap();
         let root = spelled(home.path());
-        Self { tools: tools_of(&root), home, runtime: runtime() }
+        Self {
+            tools: tools_of(&root),
+            home,
+            runtime: runtime(),
+        }
     }
 
     /// `prepare` makes what is needed beside the workspace `w` and adds to what the tools work on.
@@ -71,7 +75,12 @@ impl Desk {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.home.path().canonicalize().unwrap().join("w").join(name)
+        self.home
+            .path()
+            .canonicalize()
+            .unwrap()
+            .join("w")
+            .join(name)
     }
 
     pub(crate) fn outside(&self) -> PathBuf {
@@ -94,7 +103,12 @@ impl Desk {
     pub(crate) fn dated_file(&self, name: &str, content: impl AsRef<[u8]>, seconds: u64) {
         self.file(name, content);
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800 + seconds);
-        fs::File::options().append(true).open(self.path(name)).unwrap().set_modified(at).unwrap();
+        fs::File::options()
+            .append(true)
+            .open(self.path(name))
+            .unwrap()
+            .set_modified(at)
+            .unwrap();
     }
 
     pub(crate) fn tool(&self, name: &str) -> &dyn DynTool {
@@ -126,13 +140,15 @@ impl Desk {
         });
         let result = result.and_then(|()| {
             let context = CallContext::new(port.clone());
-            self.runtime.block_on(tool.execute(ToolCall { input, context })).map_err(|failure| Failed {
-                class: failure.class,
-                code: failure.code.unwrap_or_default().into_owned(),
-                message: failure.message,
-                hint: failure.hint.unwrap_or_default(),
-                untouched: failure.untouched == Some(true),
-            })
+            self.runtime
+                .block_on(tool.execute(ToolCall { input, context }))
+                .map_err(|failure| Failed {
+                    class: failure.class,
+                    code: failure.code.unwrap_or_default().into_owned(),
+                    message: failure.message,
+                    hint: failure.hint.unwrap_or_default(),
+                    untouched: failure.untouched == Some(true),
+                })
         });
         let events = std::mem::take(&mut *port.events.lock().unwrap());
         (result, events)
@@ -140,7 +156,10 @@ impl Desk {
 
     /// Reads the text exactly as it is.
     pub(crate) fn read(&self, path: &str) -> Result<ToolOutput, Failed> {
-        self.call("files.read_file", json!({ "path": path, "line_numbers": false }))
+        self.call(
+            "files.read_file",
+            json!({ "path": path, "line_numbers": false }),
+        )
     }
 
     pub(crate) fn content(&self, name: &str) -> String {
@@ -152,7 +171,10 @@ impl Desk {
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) -> Result<ToolOutput, Failed> {
-        self.call("files.write_file", json!({ "path": path, "content": content }))
+        self.call(
+            "files.write_file",
+            json!({ "path": path, "content": content }),
+        )
     }
 
     /// Everything in the workspace and outside: paths, links and contents.
@@ -163,7 +185,10 @@ impl Desk {
     pub(crate) fn outside_is_untouched(&self) {
         let files = snapshot(&self.outside());
         assert_eq!(files.len(), 1, "something was made outside: {files:?}");
-        assert_eq!(fs::read_to_string(self.outside().join("secret.txt")).unwrap(), SECRET);
+        assert_eq!(
+            fs::read_to_string(self.outside().join("secret.txt")).unwrap(),
+            SECRET
+        );
     }
 }
 
@@ -173,11 +198,17 @@ pub(crate) fn tools_of(root: &Path) -> BTreeMap<String, Arc<dyn DynTool>> {
 
 fn named(workspace: Workspace) -> BTreeMap<String, Arc<dyn DynTool>> {
     let native = native_source(NativeParts::on(Arc::new(workspace))).unwrap();
-    native.tools().map(|tool| (tool.declaration().tool_id.to_string(), Arc::clone(tool))).collect()
+    native
+        .tools()
+        .map(|tool| (tool.declaration().tool_id.to_string(), Arc::clone(tool)))
+        .collect()
 }
 
 fn runtime() -> Runtime {
-    Builder::new_multi_thread().worker_threads(2).build().unwrap()
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap()
 }
 
 pub(crate) fn input(arguments: Value) -> CallInput {
@@ -249,12 +280,18 @@ impl Port {
 
     /// A host whose rules say which paths a call may use.
     pub(crate) fn ruled(rules: impl Fn(&Path, Access) -> bool + Send + Sync + 'static) -> Self {
-        Self { rules: Some(Box::new(rules)), ..Self::new(|_| false) }
+        Self {
+            rules: Some(Box::new(rules)),
+            ..Self::new(|_| false)
+        }
     }
 
     /// A host that gives the call until `deadline`.
     pub(crate) fn until(deadline: Instant) -> Self {
-        Self { deadline, ..Self::new(|_| false) }
+        Self {
+            deadline,
+            ..Self::new(|_| false)
+        }
     }
 }
 

@@ -7,7 +7,10 @@ use toolpost_model::{ErrorClass, ToolOutput};
 use crate::desk::{Desk, Failed, Port, structured, text};
 
 fn edit(desk: &Desk, path: &str, old: &str, new: &str) -> Result<ToolOutput, Failed> {
-    desk.call("files.edit_file", json!({ "path": path, "old_string": old, "new_string": new }))
+    desk.call(
+        "files.edit_file",
+        json!({ "path": path, "old_string": old, "new_string": new }),
+    )
 }
 
 #[test]
@@ -36,33 +39,68 @@ fn what_does_not_fit_exactly_once_changes_nothing() {
     let before = desk.snapshot();
     let check = |old: &str, code: &str, message: &str, hint: &str| {
         let failed = edit(&desk, "a.txt", old, "new").unwrap_err();
-        assert_eq!((failed.class, failed.code.as_str()), (ErrorClass::ExecutionFailed, code), "{failed:?}");
+        assert_eq!(
+            (failed.class, failed.code.as_str()),
+            (ErrorClass::ExecutionFailed, code),
+            "{failed:?}"
+        );
         assert_eq!(failed.message, message);
         assert!(failed.hint.contains(hint) && failed.untouched, "{failed:?}");
     };
-    check("one", "ambiguous", "`old_string` occurs 2 times (lines 1, 3) in `a.txt`", "`replace_all`");
-    check("three", "no_match", "`old_string` does not occur in `a.txt`", "copy the text exactly");
+    check(
+        "one",
+        "ambiguous",
+        "`old_string` occurs 2 times (lines 1, 3) in `a.txt`",
+        "`replace_all`",
+    );
+    check(
+        "three",
+        "no_match",
+        "`old_string` does not occur in `a.txt`",
+        "copy the text exactly",
+    );
     let near = "`old_string` does not occur exactly, but lines 1 to 2 differ from it only in blanks or line ends, in \
                 `a.txt`";
     check("one\n\ttwo", "no_match", near, "with their blanks");
-    check("     1\tone\n", "no_match", "`old_string` does not occur in `a.txt`", "line numbers");
+    check(
+        "     1\tone\n",
+        "no_match",
+        "`old_string` does not occur in `a.txt`",
+        "line numbers",
+    );
     for (arguments, at) in [
-        (json!({ "path": "a.txt", "old_string": "", "new_string": "x" }), "/old_string"),
-        (json!({ "path": "a.txt", "old_string": "x", "new_string": "x" }), "/new_string"),
-        (json!({ "path": "sub/", "old_string": "x", "new_string": "y" }), "/path"),
+        (
+            json!({ "path": "a.txt", "old_string": "", "new_string": "x" }),
+            "/old_string",
+        ),
+        (
+            json!({ "path": "a.txt", "old_string": "x", "new_string": "x" }),
+            "/new_string",
+        ),
+        (
+            json!({ "path": "sub/", "old_string": "x", "new_string": "y" }),
+            "/path",
+        ),
         (
             json!({ "path": "a.txt", "old_string": "x", "new_string": "y", "expected_sha256": "1" }),
             "/expected_sha256",
         ),
     ] {
         let failed = desk.call("files.edit_file", arguments).unwrap_err();
-        assert_eq!((failed.class, failed.hint.as_str()), (ErrorClass::InvalidArguments, at));
+        assert_eq!(
+            (failed.class, failed.hint.as_str()),
+            (ErrorClass::InvalidArguments, at)
+        );
     }
     assert_eq!(desk.snapshot(), before);
-    let all = json!({ "path": "a.txt", "old_string": "one", "new_string": "1", "replace_all": true });
+    let all =
+        json!({ "path": "a.txt", "old_string": "one", "new_string": "1", "replace_all": true });
     let output = desk.call("files.edit_file", all).unwrap();
     assert_eq!(
-        (desk.content("a.txt").as_str(), &structured(&output)["lines"]),
+        (
+            desk.content("a.txt").as_str(),
+            &structured(&output)["lines"]
+        ),
         ("1\n  two\n1\n", &json!([1, 3]))
     );
 }
@@ -75,8 +113,18 @@ fn line_ends_marks_and_modes_stay() {
     edit(&desk, "dos.txt", "one\ntwo\n", "1\n2\n2b\n").unwrap();
     assert_eq!(desk.content("dos.txt"), "\u{feff}1\r\n2\r\n2b\r\nthree");
     edit(&desk, "dos.txt", "three", "three\nfour").unwrap();
-    assert_eq!(desk.content("dos.txt"), "\u{feff}1\r\n2\r\n2b\r\nthree\r\nfour");
-    assert_eq!(fs::metadata(desk.path("dos.txt")).unwrap().permissions().mode() & 0o777, 0o751);
+    assert_eq!(
+        desk.content("dos.txt"),
+        "\u{feff}1\r\n2\r\n2b\r\nthree\r\nfour"
+    );
+    assert_eq!(
+        fs::metadata(desk.path("dos.txt"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o751
+    );
 }
 
 #[test]
@@ -86,7 +134,14 @@ fn only_text_files_are_edited() {
     desk.file("nul", b"a\0b");
     desk.file("huge.txt", "a".repeat(8 * 1024 * 1024 + 1));
     fs::create_dir(desk.path("dir")).unwrap();
-    mknodat(CWD, desk.path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    mknodat(
+        CWD,
+        desk.path("pipe"),
+        FileType::Fifo,
+        Mode::RUSR | Mode::WUSR,
+        0,
+    )
+    .unwrap();
     desk.link("dangling", "nowhere.txt");
     for (path, code) in [
         ("latin1.txt", "not_text"),
@@ -98,13 +153,20 @@ fn only_text_files_are_edited() {
         ("dangling", "not_found"),
     ] {
         let failed = edit(&desk, path, "a", "b").unwrap_err();
-        assert_eq!((failed.code.as_str(), failed.untouched), (code, true), "{path}: {failed:?}");
+        assert_eq!(
+            (failed.code.as_str(), failed.untouched),
+            (code, true),
+            "{path}: {failed:?}"
+        );
     }
     assert_eq!(fs::read(desk.path("latin1.txt")).unwrap(), b"caf\xe9 a");
     assert!(!desk.path("nowhere.txt").exists());
     desk.file("grows.txt", "ab".repeat(2 * 1024 * 1024));
     let grow = json!({ "path": "grows.txt", "old_string": "a", "new_string": "aaaa", "replace_all": true });
-    assert_eq!(desk.call("files.edit_file", grow).unwrap_err().code, "too_large");
+    assert_eq!(
+        desk.call("files.edit_file", grow).unwrap_err().code,
+        "too_large"
+    );
 }
 
 #[test]
@@ -115,7 +177,10 @@ fn a_file_that_changed_since_it_was_read_is_not_edited() {
     let arguments =
         json!({ "path": "a.txt", "old_string": "o", "new_string": "0", "expected_sha256": digest });
     desk.call("files.edit_file", arguments.clone()).unwrap();
-    assert_eq!(desk.call("files.edit_file", arguments).unwrap_err().code, "changed");
+    assert_eq!(
+        desk.call("files.edit_file", arguments).unwrap_err().code,
+        "changed"
+    );
 
     // Also in the middle of the call, whether or not a digest was given.
     let mut noticed = 0;

@@ -11,7 +11,12 @@ use toolpost_model::{ErrorClass, EventBody, Progress};
 use crate::desk::{Desk, Port, structured, text};
 
 fn info(desk: &Desk, path: &str) -> Value {
-    structured(&desk.call("files.file_info", json!({ "path": path })).unwrap()).clone()
+    structured(
+        &desk
+            .call("files.file_info", json!({ "path": path }))
+            .unwrap(),
+    )
+    .clone()
 }
 
 #[test]
@@ -37,7 +42,9 @@ fn a_file_is_described_with_its_digest() {
     });
     assert_eq!(info(&desk, "a.txt"), expected);
     assert_eq!(info(&desk, "link"), expected);
-    let output = desk.call("files.file_info", json!({ "path": "a.txt" })).unwrap();
+    let output = desk
+        .call("files.file_info", json!({ "path": "a.txt" }))
+        .unwrap();
     assert!(
         text(&output).contains("\nmodified: 2023-11-14T22:13:20.005Z\nsha256: ba7816bf"),
         "{}",
@@ -54,31 +61,54 @@ fn other_things_have_no_digest_and_are_not_opened() {
         assert_eq!((&info["type"], info.get("sha256")), (&json!(kind), None));
     }
     desk.file("empty", "");
-    assert_eq!(info(&desk, "empty")["sha256"].as_str().map(|digest| &digest[..8]), Some("e3b0c442"));
-    let failed = desk.call("files.file_info", json!({ "path": "emtpy" })).unwrap_err();
-    assert_eq!((failed.code.as_str(), failed.hint.as_str()), ("not_found", "did you mean `empty`?"));
+    assert_eq!(
+        info(&desk, "empty")["sha256"]
+            .as_str()
+            .map(|digest| &digest[..8]),
+        Some("e3b0c442")
+    );
+    let failed = desk
+        .call("files.file_info", json!({ "path": "emtpy" }))
+        .unwrap_err();
+    assert_eq!(
+        (failed.code.as_str(), failed.hint.as_str()),
+        ("not_found", "did you mean `empty`?")
+    );
 }
 
 #[test]
 fn hashing_tells_how_far_it_is_and_stops_when_told_to() {
     let desk = Desk::new();
     let size = 8 * 1024 * 1024_u64;
-    File::create(desk.path("large")).unwrap().set_len(size).unwrap();
-    let (result, events) =
-        desk.call_with("files.file_info", json!({ "path": "large" }), Port::new(|_| false));
+    File::create(desk.path("large"))
+        .unwrap()
+        .set_len(size)
+        .unwrap();
+    let (result, events) = desk.call_with(
+        "files.file_info",
+        json!({ "path": "large" }),
+        Port::new(|_| false),
+    );
     result.unwrap();
     let done: Vec<u64> = events
         .iter()
         .map(|event| match event {
-            EventBody::Progress(Progress { done: Some(done), total, .. }) if *total == Some(size) => *done,
+            EventBody::Progress(Progress {
+                done: Some(done),
+                total,
+                ..
+            }) if *total == Some(size) => *done,
             other => panic!("{other:?}"),
         })
         .collect();
     assert!((10..=20).contains(&done.len()), "{} events", done.len());
     assert!(done.is_sorted() && done.last() == Some(&size), "{done:?}");
 
-    let (result, events) =
-        desk.call_with("files.file_info", json!({ "path": "large" }), Port::new(|look| look == 10));
+    let (result, events) = desk.call_with(
+        "files.file_info",
+        json!({ "path": "large" }),
+        Port::new(|look| look == 10),
+    );
     assert_eq!(result.unwrap_err().class, ErrorClass::Canceled);
     assert!(events.len() < 10);
 }
@@ -94,6 +124,15 @@ fn a_file_that_grows_while_it_is_read_gets_no_digest() {
         }
         false
     });
-    let output = desk.call_with("files.file_info", json!({ "path": "log" }), port).0.unwrap();
-    assert_eq!((structured(&output)["size"].as_u64(), structured(&output).get("sha256")), (Some(1000), None));
+    let output = desk
+        .call_with("files.file_info", json!({ "path": "log" }), port)
+        .0
+        .unwrap();
+    assert_eq!(
+        (
+            structured(&output)["size"].as_u64(),
+            structured(&output).get("sha256")
+        ),
+        (Some(1000), None)
+    );
 }

@@ -22,7 +22,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn planned(config: &Value) -> PlannedModule {
     let config: Map<String, Value> = config.as_object().unwrap().clone();
     let place = "plan.yaml: tools[0]".to_owned();
-    PlannedModule { kind: ModuleKind::Tool, id: ModuleId::new("tool-x"), source: None, config, place }
+    PlannedModule {
+        kind: ModuleKind::Tool,
+        id: ModuleId::new("tool-x"),
+        source: None,
+        config,
+        place,
+    }
 }
 
 pub(crate) fn module(endpoint: &str) -> GrpcModule {
@@ -42,12 +48,17 @@ pub(crate) fn request_as(host: &TestHost, who: &str, arguments: Value) -> CallRe
 }
 
 pub(crate) async fn call_within(host: &TestHost, time: Duration, arguments: Value) -> ToolResult {
-    let request = CallRequest { timeout: Some(time), ..host.request("echo", arguments) };
+    let request = CallRequest {
+        timeout: Some(time),
+        ..host.request("echo", arguments)
+    };
     host.host.call(request).await.result().clone()
 }
 
 /// A service with the tool `echo` that answers calls so.
-pub(crate) async fn answering(answer: impl Fn(&Heard) -> Reply + Clone + Send + Sync + 'static) -> Service {
+pub(crate) async fn answering(
+    answer: impl Fn(&Heard) -> Reply + Clone + Send + Sync + 'static,
+) -> Service {
     Service::start(Arc::new(move |heard: Heard| {
         let answer = answer.clone();
         Box::pin(async move {

@@ -24,10 +24,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolpost_model::{
-    BoxFuture, CallContext, CallPort, Content, DynTool, Effects, ErrorClass, EventBody, InvocationId,
-    Principal, SessionId, ToolCall, ToolFailure, ToolOutput,
+    BoxFuture, CallContext, CallPort, Content, DynTool, Effects, ErrorClass, EventBody,
+    InvocationId, Principal, SessionId, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_sources::{NameLookup, NativeParts, NetworkSettings, PrivateTarget, Workspace, native_source};
+use toolpost_sources::{
+    NameLookup, NativeParts, NetworkSettings, PrivateTarget, Workspace, native_source,
+};
 
 use crate::desk::{Failed, input};
 
@@ -54,12 +56,27 @@ impl Net {
     pub(crate) fn with(settings: NetworkSettings) -> Self {
         let home = TempDir::new().unwrap();
         let workspace = Arc::new(Workspace::open(home.path()).unwrap());
-        let named =
-            |tool: &Arc<dyn DynTool>| (tool.declaration().tool_id.name().to_owned(), Arc::clone(tool));
-        let parts = NativeParts { network: settings, ..NativeParts::on(workspace) };
+        let named = |tool: &Arc<dyn DynTool>| {
+            (
+                tool.declaration().tool_id.name().to_owned(),
+                Arc::clone(tool),
+            )
+        };
+        let parts = NativeParts {
+            network: settings,
+            ..NativeParts::on(workspace)
+        };
         let tools = native_source(parts).unwrap().tools().map(named).collect();
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        Self { home, tools, runtime }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        Self {
+            home,
+            tools,
+            runtime,
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -69,8 +86,9 @@ impl Net {
     /// The names in the workspace, whatever a call left there.
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.home.path()).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -88,8 +106,13 @@ impl Net {
     }
 
     pub(crate) fn failure(&self, tool: &str, arguments: Value) -> ToolFailure {
-        let call = ToolCall { input: input(arguments), context: CallContext::new(Arc::new(Port::default())) };
-        self.runtime.block_on(self.tool(tool).execute(call)).unwrap_err()
+        let call = ToolCall {
+            input: input(arguments),
+            context: CallContext::new(Arc::new(Port::default())),
+        };
+        self.runtime
+            .block_on(self.tool(tool).execute(call))
+            .unwrap_err()
     }
 
     pub(crate) fn call_heard(
@@ -106,7 +129,10 @@ impl Net {
             untouched: true,
         });
         let result = checked.and_then(|()| {
-            let call = ToolCall { input, context: CallContext::new(port.clone()) };
+            let call = ToolCall {
+                input,
+                context: CallContext::new(port.clone()),
+            };
             let ended = self.runtime.block_on(async {
                 let within = tokio::time::timeout(Duration::from_secs(60), tool.execute(call));
                 within.await.unwrap_or_else(|_| panic!("the call hangs"))
@@ -134,18 +160,29 @@ impl Net {
 
 /// Settings that list these servers.
 pub(crate) fn listing(servers: &[&Server]) -> NetworkSettings {
-    let private = servers.iter().map(|server| PrivateTarget::parse(&server.url("/")).unwrap()).collect();
-    NetworkSettings { private, ..NetworkSettings::default() }
+    let private = servers
+        .iter()
+        .map(|server| PrivateTarget::parse(&server.url("/")).unwrap())
+        .collect();
+    NetworkSettings {
+        private,
+        ..NetworkSettings::default()
+    }
 }
 
 /// Answers of a name server, one list after another; the last one stays.
 #[derive(Clone, Default)]
-pub(crate) struct Names(Arc<Mutex<HashMap<String, Vec<Vec<IpAddr>>>>>, Arc<Mutex<Vec<String>>>);
+pub(crate) struct Names(
+    Arc<Mutex<HashMap<String, Vec<Vec<IpAddr>>>>>,
+    Arc<Mutex<Vec<String>>>,
+);
 
 impl Names {
     pub(crate) fn answer(self, name: &str, answers: &[&[&str]]) -> Self {
-        let parsed =
-            answers.iter().map(|list| list.iter().map(|text| text.parse().unwrap()).collect()).collect();
+        let parsed = answers
+            .iter()
+            .map(|list| list.iter().map(|text| text.parse().unwrap()).collect())
+            .collect();
         self.0.lock().unwrap().insert(name.to_owned(), parsed);
         self
     }

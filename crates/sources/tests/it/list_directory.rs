@@ -25,7 +25,10 @@ fn desk_with_tree() -> Desk {
 #[test]
 fn entries_are_sorted_by_bytes_and_typed() {
     let output = list(&desk_with_tree(), json!({}));
-    assert_eq!(text(&output), "B.txt\na/\nb.txt\ndangling -> no\\nwhere\nlink -> ../outside\npipe\n");
+    assert_eq!(
+        text(&output),
+        "B.txt\na/\nb.txt\ndangling -> no\\nwhere\nlink -> ../outside\npipe\n"
+    );
     assert!(output.truncated.is_none());
     assert_eq!(output.summary.as_deref(), Some("6 entries in ."));
     let expected = json!({
@@ -63,7 +66,11 @@ fn a_limit_that_bites_is_announced() {
     }
     let check = |arguments: Value, shown: u64, total: Option<Option<u64>>| {
         let output = list(&desk, arguments.clone());
-        assert_eq!(structured(&output)["entries"].as_array().unwrap().len() as u64, shown, "{arguments}");
+        assert_eq!(
+            structured(&output)["entries"].as_array().unwrap().len() as u64,
+            shown,
+            "{arguments}"
+        );
         let truncated = output
             .truncated
             .as_ref()
@@ -88,7 +95,10 @@ fn names_that_are_no_text_or_would_break_lines_are_shown_safely() {
     let output = list(&desk, json!({}));
     assert_eq!(text(&output), "bad\u{fffd}.txt\ntwo\\nlines\\u{1b}[31m\n");
     let entries = &structured(&output)["entries"];
-    assert_eq!((&entries[0]["lossy_name"], &entries[1].get("lossy_name")), (&json!(true), &None));
+    assert_eq!(
+        (&entries[0]["lossy_name"], &entries[1].get("lossy_name")),
+        (&json!(true), &None)
+    );
     assert_eq!(entries[1]["path"], "two\nlines\u{1b}[31m");
 }
 
@@ -96,7 +106,10 @@ fn names_that_are_no_text_or_would_break_lines_are_shown_safely() {
 fn an_empty_directory_is_said_to_be_empty() {
     let desk = Desk::new();
     let output = list(&desk, json!({ "path": "." }));
-    assert_eq!((text(&output), output.summary.as_deref()), (". is empty", Some(". is empty")));
+    assert_eq!(
+        (text(&output), output.summary.as_deref()),
+        (". is empty", Some(". is empty"))
+    );
     assert!(output.is_empty);
 }
 
@@ -104,10 +117,16 @@ fn an_empty_directory_is_said_to_be_empty() {
 fn what_cannot_be_listed_says_why() {
     let desk = desk_with_tree();
     let fail = |arguments: Value| desk.call("files.list_directory", arguments).unwrap_err();
-    assert_eq!(fail(json!({ "path": "b.txt" })).message, "`b.txt` is not a directory");
+    assert_eq!(
+        fail(json!({ "path": "b.txt" })).message,
+        "`b.txt` is not a directory"
+    );
     assert_eq!(fail(json!({ "path": "pipe" })).code, "not_a_directory");
     assert_eq!(fail(json!({ "path": "aa" })).hint, "did you mean `a`?");
-    assert_eq!(fail(json!({ "path": "link" })).class, ErrorClass::SandboxViolation);
+    assert_eq!(
+        fail(json!({ "path": "link" })).class,
+        ErrorClass::SandboxViolation
+    );
     for (arguments, at) in [
         (json!({ "depth": 0 }), "/depth"),
         (json!({ "depth": 6 }), "/depth"),
@@ -116,7 +135,10 @@ fn what_cannot_be_listed_says_why() {
         (json!({ "path": "" }), "/path"),
     ] {
         let failed = fail(arguments);
-        assert_eq!((failed.class, failed.hint.as_str()), (ErrorClass::InvalidArguments, at));
+        assert_eq!(
+            (failed.class, failed.hint.as_str()),
+            (ErrorClass::InvalidArguments, at)
+        );
     }
 }
 
@@ -125,7 +147,10 @@ fn listing_stops_when_told_to() {
     let desk = desk_with_tree();
     for moment in 0..4 {
         let port = Port::new(move |look| look == moment);
-        let failed = desk.call_with("files.list_directory", json!({ "depth": 3 }), port).0.unwrap_err();
+        let failed = desk
+            .call_with("files.list_directory", json!({ "depth": 3 }), port)
+            .0
+            .unwrap_err();
         assert_eq!(failed.class, ErrorClass::Canceled);
     }
 }

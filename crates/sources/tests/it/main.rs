@@ -1,6 +1,12 @@
 //! Drives the native tools through `DynTool`, as a host would, against real directories.
-#![expect(clippy::disallowed_methods, reason = "tests prepare and inspect real files")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up should stop")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests prepare and inspect real files"
+)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up should stop"
+)]
 
 mod apply_patch;
 mod calls;

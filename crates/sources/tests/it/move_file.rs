@@ -25,15 +25,31 @@ fn files_directories_and_links_are_moved() {
     desk.link("through", "dir");
     let output = rename(&desk, "a.txt", "./dir/../dir/moved.txt").unwrap();
     assert_eq!(text(&output), "moved a.txt to dir/moved.txt");
-    let expected = json!({ "from": "a.txt", "to": "dir/moved.txt", "type": "file", "overwritten": false });
+    let expected =
+        json!({ "from": "a.txt", "to": "dir/moved.txt", "type": "file", "overwritten": false });
     assert_eq!(structured(&output), &expected);
     rename(&desk, "through/inner", "inner").unwrap();
-    assert_eq!((desk.content("dir/moved.txt").as_str(), desk.content("inner/b.txt").as_str()), ("a", "b"));
+    assert_eq!(
+        (
+            desk.content("dir/moved.txt").as_str(),
+            desk.content("inner/b.txt").as_str()
+        ),
+        ("a", "b")
+    );
     let output = rename(&desk, "link", "dir/link").unwrap();
     assert_eq!(structured(&output)["type"], "symlink");
-    assert_eq!(fs::read_link(desk.path("dir/link")).unwrap().to_str(), Some("a.txt"));
+    assert_eq!(
+        fs::read_link(desk.path("dir/link")).unwrap().to_str(),
+        Some("a.txt")
+    );
     rename(&desk, "through", "elsewhere").unwrap();
-    assert!(desk.path("elsewhere").symlink_metadata().unwrap().is_symlink() && desk.path("dir").is_dir());
+    assert!(
+        desk.path("elsewhere")
+            .symlink_metadata()
+            .unwrap()
+            .is_symlink()
+            && desk.path("dir").is_dir()
+    );
     let deep = json!({ "from": "inner", "to": "x/y/inner", "create_directories": true });
     desk.call("files.move_file", deep).unwrap();
     assert_eq!(desk.content("x/y/inner/b.txt"), "b");
@@ -49,7 +65,10 @@ fn nothing_is_replaced_unless_told_and_directories_never() {
     fs::hard_link(desk.path("a.txt"), desk.path("same.txt")).unwrap();
     let before = desk.snapshot();
     let over = |from: &str, to: &str| {
-        desk.call("files.move_file", json!({ "from": from, "to": to, "overwrite": true }))
+        desk.call(
+            "files.move_file",
+            json!({ "from": from, "to": to, "overwrite": true }),
+        )
     };
     assert_eq!(code(rename(&desk, "a.txt", "b.txt")), "exists");
     assert_eq!(code(rename(&desk, "a.txt", "dir")), "exists");
@@ -64,10 +83,19 @@ fn nothing_is_replaced_unless_told_and_directories_never() {
     assert_eq!(code(rename(&desk, "a.txt", "no/such/x")), "not_found");
     assert_eq!(code(rename(&desk, "a.txt/", "x")), "not_a_directory");
     let failed = rename(&desk, "a.txt", "dir/../a.txt").unwrap_err();
-    assert_eq!((failed.class, failed.hint.as_str()), (ErrorClass::InvalidArguments, "/to"));
+    assert_eq!(
+        (failed.class, failed.hint.as_str()),
+        (ErrorClass::InvalidArguments, "/to")
+    );
     assert_eq!(desk.snapshot(), before);
     let output = over("a.txt", "b.txt").unwrap();
-    assert_eq!((desk.content("b.txt").as_str(), &structured(&output)["overwritten"]), ("a", &json!(true)));
+    assert_eq!(
+        (
+            desk.content("b.txt").as_str(),
+            &structured(&output)["overwritten"]
+        ),
+        ("a", &json!(true))
+    );
 }
 
 #[test]
@@ -75,7 +103,11 @@ fn a_link_in_the_way_is_replaced_itself() {
     let desk = Desk::new();
     desk.file("a.txt", "a");
     desk.link("out", "../outside/secret.txt");
-    desk.call("files.move_file", json!({ "from": "a.txt", "to": "out", "overwrite": true })).unwrap();
+    desk.call(
+        "files.move_file",
+        json!({ "from": "a.txt", "to": "out", "overwrite": true }),
+    )
+    .unwrap();
     assert!(desk.path("out").symlink_metadata().unwrap().is_file());
     desk.outside_is_untouched();
 }
@@ -84,14 +116,20 @@ fn a_link_in_the_way_is_replaced_itself() {
 fn special_files_are_renamed_without_being_opened() {
     let desk = Desk::new();
     mknodat(CWD, desk.path("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-    assert_eq!(structured(&rename(&desk, "pipe", "tube").unwrap())["type"], "other");
+    assert_eq!(
+        structured(&rename(&desk, "pipe", "tube").unwrap())["type"],
+        "other"
+    );
 }
 
 #[test]
 fn a_file_goes_to_another_file_system_by_a_copy() {
     // Where there is no second file system to write to, there is nothing to show.
-    let Ok(other) = tempfile::tempdir_in("/dev/shm") else { return };
-    let desk = Desk::prepared(|_, workspace| workspace.with_root(other.path(), Access::Write).unwrap());
+    let Ok(other) = tempfile::tempdir_in("/dev/shm") else {
+        return;
+    };
+    let desk =
+        Desk::prepared(|_, workspace| workspace.with_root(other.path(), Access::Write).unwrap());
     let there = |name: &str| other.path().join(name).to_str().unwrap().to_owned();
     desk.file("a.sh", "content");
     desk.file("dir/b", "b");
@@ -99,7 +137,14 @@ fn a_file_goes_to_another_file_system_by_a_copy() {
     rename(&desk, "a.sh", &there("moved.sh")).unwrap();
     assert!(!desk.path("a.sh").exists());
     assert_eq!(fs::read_to_string(there("moved.sh")).unwrap(), "content");
-    assert_eq!(fs::metadata(there("moved.sh")).unwrap().permissions().mode() & 0o777, 0o750);
+    assert_eq!(
+        fs::metadata(there("moved.sh"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o750
+    );
     desk.file("a.sh", "other");
     assert_eq!(code(rename(&desk, "a.sh", &there("moved.sh"))), "exists");
     let same_device = fs::metadata(other.path()).unwrap().permissions()
@@ -110,7 +155,13 @@ fn a_file_goes_to_another_file_system_by_a_copy() {
     assert_eq!(
         fs::read_dir(other.path())
             .unwrap()
-            .filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().contains("tmp"))
+            .filter(|entry| entry
+                .as_ref()
+                .unwrap()
+                .file_name()
+                .to_str()
+                .unwrap()
+                .contains("tmp"))
             .count(),
         0
     );
@@ -123,7 +174,11 @@ fn effects_name_both_places() {
     desk.link("link", "a.txt");
     let check = |arguments: Value, from: &str, to: &[&str]| {
         let effects = desk.effects("files.move_file", arguments);
-        let keys: Vec<_> = effects.uses.iter().map(|used| (used.key.clone(), used.access)).collect();
+        let keys: Vec<_> = effects
+            .uses
+            .iter()
+            .map(|used| (used.key.clone(), used.access))
+            .collect();
         let key = |place: &str| ResourceKey::path(desk.path(place).to_str().unwrap());
         // Under its new name it can be read.
         let mut expected = vec![(key(from), Access::Write), (key(from), Access::Read)];

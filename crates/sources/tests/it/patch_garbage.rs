@@ -34,8 +34,18 @@ fn paths() -> impl Strategy<Value = &'static str> {
 }
 
 fn line() -> impl Strategy<Value = String> {
-    let text =
-        prop::sample::select(vec!["one", "two", "three", "", "é\u{feff}", "\r", "-- x", "+++ y", "\\", "@@"]);
+    let text = prop::sample::select(vec![
+        "one",
+        "two",
+        "three",
+        "",
+        "é\u{feff}",
+        "\r",
+        "-- x",
+        "+++ y",
+        "\\",
+        "@@",
+    ]);
     let start = prop::sample::select(vec![
         " ",
         "+",
@@ -103,7 +113,11 @@ fn likely() -> impl Strategy<Value = String> {
             false => format!("--- a/{path}\n+++ b/{path}\n{hunk}\n"),
         };
         let parts: String = parts.into_iter().map(part).collect();
-        if envelope { format!("*** Begin Patch\n{parts}*** End Patch") } else { parts }
+        if envelope {
+            format!("*** Begin Patch\n{parts}*** End Patch")
+        } else {
+            parts
+        }
     })
 }
 
@@ -115,13 +129,18 @@ fn no_patch_does_harm() {
     desk.link("dangling", "../outside/new.txt");
     let seen = RefCell::new((0, 0));
     let check = |patch: &str| {
-        for (file, content) in [("a.txt", "one\ntwo\nthree\n"), ("sub/b.txt", "one\r\ntwo\r\nthree")] {
+        for (file, content) in [
+            ("a.txt", "one\ntwo\nthree\n"),
+            ("sub/b.txt", "one\r\ntwo\r\nthree"),
+        ] {
             desk.file(file, content);
         }
         let before = desk.snapshot();
         // Refused patches have no effects that anybody asks for, but asking must do no harm.
         let arguments = serde_json::json!({ "patch": patch });
-        let _ = desk.tool("files.apply_patch").effects(&crate::desk::input(arguments));
+        let _ = desk
+            .tool("files.apply_patch")
+            .effects(&crate::desk::input(arguments));
         match desk.patch(patch) {
             Ok(_) => seen.borrow_mut().0 += 1,
             Err(failed) => {
@@ -141,5 +160,8 @@ fn no_patch_does_harm() {
         check(&likely);
     });
     let (applied, refused) = *seen.borrow();
-    assert!(applied > 20 && refused > 200, "applied {applied}, refused {refused}");
+    assert!(
+        applied > 20 && refused > 200,
+        "applied {applied}, refused {refused}"
+    );
 }

@@ -21,8 +21,12 @@ const FILE_TOOLS: [&str; 8] = [
 /// Arguments that bring `tool` to touch `path`.
 fn touching(tool: &str, path: &str) -> Value {
     match tool {
-        "files.write_file" => json!({ "path": path, "content": "overwritten", "create_directories": true }),
-        "files.edit_file" => json!({ "path": path, "old_string": "secret", "new_string": "edited" }),
+        "files.write_file" => {
+            json!({ "path": path, "content": "overwritten", "create_directories": true })
+        }
+        "files.edit_file" => {
+            json!({ "path": path, "old_string": "secret", "new_string": "edited" })
+        }
         "files.apply_patch add" => {
             json!({ "patch": format!("*** Begin Patch\n*** Add File: {path}\n+new\n*** End Patch") })
         }
@@ -105,9 +109,16 @@ fn nothing_leads_out_of_the_workspace() {
         for tool in FILE_TOOLS {
             let id = tool.split(' ').next().unwrap();
             let failed = desk.call(id, touching(tool, path)).unwrap_err();
-            assert_eq!(failed.class, ErrorClass::SandboxViolation, "{tool} {path}: {failed:?}");
+            assert_eq!(
+                failed.class,
+                ErrorClass::SandboxViolation,
+                "{tool} {path}: {failed:?}"
+            );
             assert!(failed.untouched, "{tool} {path}");
-            assert!(failed.message.contains(&format!("`{path}`")), "names the path as given: {failed:?}");
+            assert!(
+                failed.message.contains(&format!("`{path}`")),
+                "names the path as given: {failed:?}"
+            );
             assert!(failed.message.contains("the workspace"), "{failed:?}");
         }
     }
@@ -135,15 +146,25 @@ fn names_outside_are_neither_moved_nor_deleted_nor_made() {
         "sub/up/../x",
     ] {
         for (tool, arguments) in [
-            ("files.delete_file", json!({ "path": path, "recursive": true })),
-            ("files.move_file", json!({ "from": path, "to": "taken", "overwrite": true })),
+            (
+                "files.delete_file",
+                json!({ "path": path, "recursive": true }),
+            ),
+            (
+                "files.move_file",
+                json!({ "from": path, "to": "taken", "overwrite": true }),
+            ),
             (
                 "files.move_file",
                 json!({ "from": "a.txt", "to": path, "overwrite": true, "create_directories": true }),
             ),
         ] {
             let failed = desk.call(tool, arguments).unwrap_err();
-            assert_eq!(failed.class, ErrorClass::SandboxViolation, "{tool} {path}: {failed:?}");
+            assert_eq!(
+                failed.class,
+                ErrorClass::SandboxViolation,
+                "{tool} {path}: {failed:?}"
+            );
             assert!(failed.untouched, "{tool} {path}");
         }
     }
@@ -153,19 +174,35 @@ fn names_outside_are_neither_moved_nor_deleted_nor_made() {
 #[test]
 fn the_message_names_the_link_that_leads_out() {
     let failed = desk_with_links().read("chain").unwrap_err();
-    let message = "`chain` leaves the workspace: the link `file_out` points to `../outside/secret.txt`";
+    let message =
+        "`chain` leaves the workspace: the link `file_out` points to `../outside/secret.txt`";
     assert_eq!(failed.message, message);
 }
 
 #[test]
 fn paths_that_stay_inside_are_found_however_they_are_spelled() {
     let desk = desk_with_links();
-    let root = desk.path("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let root = desk
+        .path("")
+        .to_str()
+        .unwrap()
+        .trim_end_matches('/')
+        .to_owned();
     let check = |path: &str, content: &str, real: &str| {
-        let output = desk.read(path).unwrap_or_else(|failed| panic!("{path}: {failed:?}"));
-        assert_eq!((text(&output), &structured(&output)["path"]), (content, &json!(real)), "{path}");
+        let output = desk
+            .read(path)
+            .unwrap_or_else(|failed| panic!("{path}: {failed:?}"));
+        assert_eq!(
+            (text(&output), &structured(&output)["path"]),
+            (content, &json!(real)),
+            "{path}"
+        );
         let effects = desk.effects("files.read_file", json!({ "path": path }));
-        assert_eq!(effects.uses[0].key, ResourceKey::path(&format!("{root}/{real}")), "{path}");
+        assert_eq!(
+            effects.uses[0].key,
+            ResourceKey::path(&format!("{root}/{real}")),
+            "{path}"
+        );
         assert_eq!(effects.uses[0].access, Access::Read);
     };
     check("a.txt", "inside a", "a.txt");
@@ -194,18 +231,45 @@ fn odd_paths_are_refused_with_a_reason() {
         ("a\0.txt", ErrorClass::InvalidArguments, "NUL"),
         (&long, ErrorClass::InvalidArguments, "the limit is 4096"),
         (&name, ErrorClass::ExecutionFailed, "cannot open"),
-        ("a.txt/", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
-        ("a.txt/.", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
-        ("a.txt/x", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
-        ("a.txt/../a.txt", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
-        ("file_as_dir", ErrorClass::ExecutionFailed, "`a.txt` is not a directory"),
+        (
+            "a.txt/",
+            ErrorClass::ExecutionFailed,
+            "`a.txt` is not a directory",
+        ),
+        (
+            "a.txt/.",
+            ErrorClass::ExecutionFailed,
+            "`a.txt` is not a directory",
+        ),
+        (
+            "a.txt/x",
+            ErrorClass::ExecutionFailed,
+            "`a.txt` is not a directory",
+        ),
+        (
+            "a.txt/../a.txt",
+            ErrorClass::ExecutionFailed,
+            "`a.txt` is not a directory",
+        ),
+        (
+            "file_as_dir",
+            ErrorClass::ExecutionFailed,
+            "`a.txt` is not a directory",
+        ),
         ("loop", ErrorClass::ExecutionFailed, "too many links"),
-        ("missing/../a.txt", ErrorClass::ExecutionFailed, "there is no `missing`"),
+        (
+            "missing/../a.txt",
+            ErrorClass::ExecutionFailed,
+            "there is no `missing`",
+        ),
     ] {
         let failed = desk.read(path).unwrap_err();
         assert_eq!(failed.class, class, "{path:?}: {failed:?}");
         assert!(failed.message.contains(part), "{path:?}: {failed:?}");
-        assert!(failed.message.len() < 1000, "a message does not repeat a path at any length");
+        assert!(
+            failed.message.len() < 1000,
+            "a message does not repeat a path at any length"
+        );
     }
 }
 
@@ -235,7 +299,10 @@ fn the_workspace_stays_the_same_directory_when_its_name_is_taken_over() {
     assert_eq!(text(&desk.read("absolute").unwrap()), "inside a");
     assert_eq!(desk.read("secret.txt").unwrap_err().code, "not_found");
     desk.write("new.txt", "new").unwrap();
-    assert_eq!(fs::read_to_string(root.with_file_name("moved").join("new.txt")).unwrap(), "new");
+    assert_eq!(
+        fs::read_to_string(root.with_file_name("moved").join("new.txt")).unwrap(),
+        "new"
+    );
     desk.outside_is_untouched();
 }
 
@@ -243,10 +310,16 @@ fn the_workspace_stays_the_same_directory_when_its_name_is_taken_over() {
 fn effects_fall_back_to_the_text_where_nothing_can_be_found() {
     let desk = desk_with_links();
     let root = desk.path("");
-    for (path, place) in
-        [("loop/x", "loop/x"), ("missing/x.txt", "missing/x.txt"), ("sub/new.txt", "sub/new.txt")]
-    {
+    for (path, place) in [
+        ("loop/x", "loop/x"),
+        ("missing/x.txt", "missing/x.txt"),
+        ("sub/new.txt", "sub/new.txt"),
+    ] {
         let effects = desk.effects("files.read_file", json!({ "path": path }));
-        assert_eq!(effects.uses[0].key, ResourceKey::path(root.join(place).to_str().unwrap()), "{path}");
+        assert_eq!(
+            effects.uses[0].key,
+            ResourceKey::path(root.join(place).to_str().unwrap()),
+            "{path}"
+        );
     }
 }

@@ -13,8 +13,9 @@ pub(crate) fn as_ordinary_user(test: impl FnOnce(Desk) + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut sets = capabilities(None).unwrap();
-            let overriding =
-                CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER;
+            let overriding = CapabilitySet::DAC_OVERRIDE
+                | CapabilitySet::DAC_READ_SEARCH
+                | CapabilitySet::FOWNER;
             sets.effective -= overriding;
             sets.permitted -= overriding;
             set_capabilities(None, sets).unwrap();
@@ -40,9 +41,16 @@ fn a_file_that_may_not_be_read_says_so() {
                 (failed.class, failed.code.as_str()),
                 (ErrorClass::ExecutionFailed, "permission_denied")
             );
-            assert!(failed.message.starts_with(&format!("cannot open `{path}`: ")), "{failed:?}");
+            assert!(
+                failed
+                    .message
+                    .starts_with(&format!("cannot open `{path}`: ")),
+                "{failed:?}"
+            );
         }
-        let output = desk.call("files.list_directory", json!({ "depth": 2 })).unwrap();
+        let output = desk
+            .call("files.list_directory", json!({ "depth": 2 }))
+            .unwrap();
         assert_eq!(text(&output), "closed/ (cannot be read)\nclosed.txt\n");
         assert_eq!(structured(&output)["entries"][0]["unreadable"], true);
         set_mode(&desk, "closed", 0o700);
@@ -57,10 +65,19 @@ fn a_file_that_may_not_be_written_is_not_replaced_behind_its_owner_s_back() {
         set_mode(&desk, "fixed.txt", 0o444);
         set_mode(&desk, "fixed", 0o555);
         let before = desk.snapshot();
-        for path in ["fixed.txt", "fixed/a.txt", "fixed/new.txt", "fixed/new/new.txt"] {
+        for path in [
+            "fixed.txt",
+            "fixed/a.txt",
+            "fixed/new.txt",
+            "fixed/new/new.txt",
+        ] {
             let arguments = json!({ "path": path, "content": "new", "create_directories": true });
             let failed = desk.call("files.write_file", arguments).unwrap_err();
-            assert_eq!((failed.code.as_str(), failed.untouched), ("permission_denied", true), "{failed:?}");
+            assert_eq!(
+                (failed.code.as_str(), failed.untouched),
+                ("permission_denied", true),
+                "{failed:?}"
+            );
         }
         assert_eq!(desk.snapshot(), before);
     });

@@ -38,9 +38,15 @@ fn orders(pieces: &[&'static str]) -> Vec<Vec<&'static str>> {
         return vec![Vec::new()];
     }
     let with_first = |first: usize| {
-        let rest: Vec<&str> =
-            pieces.iter().enumerate().filter(|(at, _)| *at != first).map(|(_, p)| *p).collect();
-        orders(&rest).into_iter().map(move |order| [vec![pieces[first]], order].concat())
+        let rest: Vec<&str> = pieces
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != first)
+            .map(|(_, p)| *p)
+            .collect();
+        orders(&rest)
+            .into_iter()
+            .map(move |order| [vec![pieces[first]], order].concat())
     };
     (0..pieces.len()).flat_map(with_first).collect()
 }
@@ -69,7 +75,11 @@ fn a_folder_becomes_a_repository_only_with_a_question() {
     let mut planted = 0;
     for (number, order) in orders(&PIECES).into_iter().enumerate() {
         let desk = Desk::new();
-        let folder = if number % 2 == 0 { "deep/folder" } else { "folder" };
+        let folder = if number % 2 == 0 {
+            "deep/folder"
+        } else {
+            "folder"
+        };
         let mut asked = false;
         for piece in &order {
             let path = format!("{folder}/{piece}");
@@ -94,7 +104,9 @@ fn settings_of_a_repository_that_lie_elsewhere_count_too() {
     // The folder that holds the settings has no `HEAD` of its own.
     for order in orders(&["common/config", "common/objects/x", "common/refs/x"]) {
         let desk = Desk::new();
-        order[..2].iter().for_each(|path| desk.file(path, content(path)));
+        order[..2]
+            .iter()
+            .for_each(|path| desk.file(path, content(path)));
         assert!(write(&desk, order[2]).is_some(), "{order:?}");
     }
 }
@@ -112,8 +124,10 @@ fn the_root_itself_is_such_a_folder() {
 fn a_patch_that_brings_all_pieces_at_once_asks() {
     let desk = Desk::new();
     let add = |folder: &str, pieces: &[&str]| {
-        let adds: String =
-            pieces.iter().map(|piece| format!("*** Add File: {folder}/{piece}\n+x\n")).collect();
+        let adds: String = pieces
+            .iter()
+            .map(|piece| format!("*** Add File: {folder}/{piece}\n+x\n"))
+            .collect();
         json!({ "patch": format!("*** Begin Patch\n{adds}*** End Patch") })
     };
     let patch = |arguments| caution(&desk, "files.apply_patch", arguments);
@@ -130,10 +144,16 @@ fn a_patch_that_brings_all_pieces_at_once_asks() {
 #[test]
 fn moves_count_like_writes() {
     let desk = Desk::new();
-    for path in ["folder/HEAD", "folder/objects/x", "prepared/x", "other/part/y"] {
+    for path in [
+        "folder/HEAD",
+        "folder/objects/x",
+        "prepared/x",
+        "other/part/y",
+    ] {
         desk.file(path, "");
     }
-    let rename = |from: &str, to: &str| caution(&desk, "files.move_file", json!({ "from": from, "to": to }));
+    let rename =
+        |from: &str, to: &str| caution(&desk, "files.move_file", json!({ "from": from, "to": to }));
     assert!(rename("prepared", "folder/refs").is_some());
     assert!(rename("prepared/x", "folder/refs").is_some());
     let made = json!({ "from": "prepared/x", "to": "folder/refs/x", "create_directories": true });
@@ -145,18 +165,37 @@ fn moves_count_like_writes() {
     }
     assert!(rename("made", "elsewhere").unwrap().contains("`made/sub`"));
     assert!(rename("made/sub", "elsewhere").is_some());
-    let delete = caution(&desk, "files.delete_file", json!({ "path": "made", "recursive": true }));
+    let delete = caution(
+        &desk,
+        "files.delete_file",
+        json!({ "path": "made", "recursive": true }),
+    );
     assert!(delete.unwrap().contains("`made/sub`"));
 }
 
 #[test]
 fn a_repository_without_a_working_tree_is_protected_like_another() {
     let desk = Desk::new();
-    for path in ["mirror.git/HEAD", "mirror.git/objects/x", "mirror.git/refs/x", "mirror.git/config"] {
+    for path in [
+        "mirror.git/HEAD",
+        "mirror.git/objects/x",
+        "mirror.git/refs/x",
+        "mirror.git/config",
+    ] {
         desk.file(path, content(path));
     }
-    for path in ["HEAD", "config", "hooks/post-update", "info/attributes", "config.worktree", "objects/aa"] {
-        assert!(write(&desk, &format!("mirror.git/{path}")).is_some(), "{path}");
+    for path in [
+        "HEAD",
+        "config",
+        "hooks/post-update",
+        "info/attributes",
+        "config.worktree",
+        "objects/aa",
+    ] {
+        assert!(
+            write(&desk, &format!("mirror.git/{path}")).is_some(),
+            "{path}"
+        );
     }
     // Working trees beside the data are ordinary folders.
     for path in ["main/src/lib.rs", "notes.md", "main/config/app.yaml"] {
@@ -190,7 +229,9 @@ fn an_operator_who_leaves_repositories_open_is_not_asked() {
     });
     let none = Desk::prepared(|_, workspace| workspace.with_protection(Protection::none()));
     for desk in [open, none] {
-        PIECES.iter().for_each(|piece| desk.file(&format!("folder/{piece}"), ""));
+        PIECES
+            .iter()
+            .for_each(|piece| desk.file(&format!("folder/{piece}"), ""));
         assert_eq!(write(&desk, "folder/config"), None);
     }
 }

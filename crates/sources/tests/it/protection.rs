@@ -14,18 +14,43 @@ fn caution(desk: &Desk, tool: &str, arguments: Value) -> Option<String> {
 
 /// One call of each tool that changes `path`.
 fn changes(path: &str) -> Vec<(&'static str, Value)> {
-    let patch = |change: String| json!({ "patch": format!("*** Begin Patch\n{change}\n*** End Patch") });
+    let patch =
+        |change: String| json!({ "patch": format!("*** Begin Patch\n{change}\n*** End Patch") });
     vec![
         ("files.write_file", json!({ "path": path, "content": "" })),
-        ("files.write_file", json!({ "path": path, "content": "", "create_directories": true })),
-        ("files.edit_file", json!({ "path": path, "old_string": "a", "new_string": "b" })),
+        (
+            "files.write_file",
+            json!({ "path": path, "content": "", "create_directories": true }),
+        ),
+        (
+            "files.edit_file",
+            json!({ "path": path, "old_string": "a", "new_string": "b" }),
+        ),
         ("files.delete_file", json!({ "path": path })),
-        ("files.move_file", json!({ "from": path, "to": "plain.txt" })),
-        ("files.move_file", json!({ "from": "plain.txt", "to": path })),
-        ("files.apply_patch", patch(format!("*** Add File: {path}\n+x"))),
-        ("files.apply_patch", patch(format!("*** Update File: {path}\n-a\n+b"))),
-        ("files.apply_patch", patch(format!("*** Update File: plain.txt\n*** Move to: {path}"))),
-        ("files.apply_patch", patch(format!("*** Delete File: {path}"))),
+        (
+            "files.move_file",
+            json!({ "from": path, "to": "plain.txt" }),
+        ),
+        (
+            "files.move_file",
+            json!({ "from": "plain.txt", "to": path }),
+        ),
+        (
+            "files.apply_patch",
+            patch(format!("*** Add File: {path}\n+x")),
+        ),
+        (
+            "files.apply_patch",
+            patch(format!("*** Update File: {path}\n-a\n+b")),
+        ),
+        (
+            "files.apply_patch",
+            patch(format!("*** Update File: plain.txt\n*** Move to: {path}")),
+        ),
+        (
+            "files.apply_patch",
+            patch(format!("*** Delete File: {path}")),
+        ),
     ]
 }
 
@@ -34,20 +59,35 @@ fn every_tool_that_changes_a_protected_path_says_so() {
     let desk = Desk::new();
     desk.file(".git/config", "a");
     desk.file("plain.txt", "a");
-    for path in
-        [".git/config", ".git/hooks/new", "sub/.git/config", ".envrc", "toolpost.yaml", "./x/../.git/config"]
-    {
+    for path in [
+        ".git/config",
+        ".git/hooks/new",
+        "sub/.git/config",
+        ".envrc",
+        "toolpost.yaml",
+        "./x/../.git/config",
+    ] {
         for (tool, arguments) in changes(path) {
             let caution = caution(&desk, tool, arguments.clone()).unwrap_or_default();
-            assert!(caution.contains("is protected: "), "{tool} {arguments}: {caution:?}");
+            assert!(
+                caution.contains("is protected: "),
+                "{tool} {arguments}: {caution:?}"
+            );
         }
     }
     for path in ["plain.txt", "sub/toolpost.yaml", ".gitignore", "src/git.rs"] {
         for (tool, arguments) in changes(path) {
-            assert_eq!(caution(&desk, tool, arguments.clone()), None, "{tool} {arguments}");
+            assert_eq!(
+                caution(&desk, tool, arguments.clone()),
+                None,
+                "{tool} {arguments}"
+            );
         }
     }
-    assert_eq!(caution(&desk, "files.read_file", json!({ "path": ".git/config" })), None);
+    assert_eq!(
+        caution(&desk, "files.read_file", json!({ "path": ".git/config" })),
+        None
+    );
 }
 
 #[test]
@@ -58,14 +98,35 @@ fn a_link_that_leads_there_counts_and_so_does_the_name_itself() {
     desk.link("innocent.txt", ".git/config");
     desk.link("folder", ".git");
     desk.link("sub/.git", "../real");
-    let write = |path: &str| caution(&desk, "files.write_file", json!({ "path": path, "content": "" }));
+    let write = |path: &str| {
+        caution(
+            &desk,
+            "files.write_file",
+            json!({ "path": path, "content": "" }),
+        )
+    };
     let told = "`innocent.txt` leads to `.git/config`, which is protected: hooks and settings of version control run \
                 commands";
     assert_eq!(write("innocent.txt").as_deref(), Some(told));
-    assert!(write("folder/hooks/x").unwrap().contains("leads to `.git/hooks/x`"));
-    assert!(write("sub/.git/config").unwrap().contains("`sub/.git/config` is protected"));
+    assert!(
+        write("folder/hooks/x")
+            .unwrap()
+            .contains("leads to `.git/hooks/x`")
+    );
+    assert!(
+        write("sub/.git/config")
+            .unwrap()
+            .contains("`sub/.git/config` is protected")
+    );
     // The link itself is not protected: deleting it leaves `.git` as it is.
-    assert_eq!(caution(&desk, "files.delete_file", json!({ "path": "innocent.txt" })), None);
+    assert_eq!(
+        caution(
+            &desk,
+            "files.delete_file",
+            json!({ "path": "innocent.txt" })
+        ),
+        None
+    );
 }
 
 #[test]
@@ -74,28 +135,62 @@ fn directories_are_looked_through_before_they_are_moved_or_deleted() {
     desk.file("repository/inner/.git/config", "");
     desk.file("prepared/workflows/evil.yml", "");
     desk.file("plain/a/b.txt", "");
-    let delete = |path: &str| caution(&desk, "files.delete_file", json!({ "path": path, "recursive": true }));
-    let rename = |from: &str, to: &str| caution(&desk, "files.move_file", json!({ "from": from, "to": to }));
-    assert!(delete("repository").unwrap().contains("`repository/inner/.git` is protected"));
-    assert!(rename("repository", "elsewhere").unwrap().contains(".git` is protected"));
-    assert!(rename("prepared", ".github").unwrap().contains("`.github/workflows` is protected"));
+    let delete = |path: &str| {
+        caution(
+            &desk,
+            "files.delete_file",
+            json!({ "path": path, "recursive": true }),
+        )
+    };
+    let rename =
+        |from: &str, to: &str| caution(&desk, "files.move_file", json!({ "from": from, "to": to }));
+    assert!(
+        delete("repository")
+            .unwrap()
+            .contains("`repository/inner/.git` is protected")
+    );
+    assert!(
+        rename("repository", "elsewhere")
+            .unwrap()
+            .contains(".git` is protected")
+    );
+    assert!(
+        rename("prepared", ".github")
+            .unwrap()
+            .contains("`.github/workflows` is protected")
+    );
     assert!(rename("prepared/workflows", ".github/workflows").is_some());
     assert_eq!((delete("plain"), rename("plain", "other")), (None, None));
     for number in 0..10_001 {
         fs::write(desk.path(&format!("plain/{number}")), "").unwrap();
     }
-    assert!(delete("plain").unwrap().contains("too many to look for protected ones"));
+    assert!(
+        delete("plain")
+            .unwrap()
+            .contains("too many to look for protected ones")
+    );
 }
 
 #[test]
 fn an_operator_says_what_is_protected() {
-    let with = |protection: Protection| Desk::prepared(|_, workspace| workspace.with_protection(protection));
-    let write =
-        |desk: &Desk, path: &str| caution(desk, "files.write_file", json!({ "path": path, "content": "" }));
+    let with = |protection: Protection| {
+        Desk::prepared(|_, workspace| workspace.with_protection(protection))
+    };
+    let write = |desk: &Desk, path: &str| {
+        caution(
+            desk,
+            "files.write_file",
+            json!({ "path": path, "content": "" }),
+        )
+    };
     let none = with(Protection::none());
     assert_eq!(write(&none, ".git/config"), None);
     let own = with(Protection::none().with(["deploy/**"]).unwrap());
-    assert!(write(&own, "deploy/x").unwrap().ends_with("the operator's configuration protects it"));
+    assert!(
+        write(&own, "deploy/x")
+            .unwrap()
+            .ends_with("the operator's configuration protects it")
+    );
     let open = with(Protection::standard().without_repositories());
     assert_eq!(write(&open, ".git/config"), None);
     assert!(write(&open, ".envrc").is_some());
@@ -110,11 +205,17 @@ fn an_operator_says_what_is_protected() {
 fn only_what_lies_within_a_root_is_judged() {
     let desk = Desk::prepared(|home, workspace| {
         fs::create_dir_all(home.join(".claude/notes")).unwrap();
-        workspace.with_root(&home.join(".claude/notes"), Access::Write).unwrap()
+        workspace
+            .with_root(&home.join(".claude/notes"), Access::Write)
+            .unwrap()
     });
     let write = |place: &str| {
         let path = desk.beside(place);
-        caution(&desk, "files.write_file", json!({ "path": path, "content": "" }))
+        caution(
+            &desk,
+            "files.write_file",
+            json!({ "path": path, "content": "" }),
+        )
     };
     assert_eq!(write(".claude/notes/a.txt"), None);
     assert!(write(".claude/notes/.git/config").is_some());
@@ -126,7 +227,11 @@ fn steering(desk: &Desk, tool: &str, arguments: Value) -> Vec<String> {
     assert_eq!(effects.caution, None, "{tool}");
     let beneath = format!("path:{}/", desk.path("").canonicalize().unwrap().display());
     let path = |key: &str| key.strip_prefix(&beneath).unwrap_or(key).to_owned();
-    effects.path_cautions.iter().map(|caution| path(caution.key.as_str())).collect()
+    effects
+        .path_cautions
+        .iter()
+        .map(|caution| path(caution.key.as_str()))
+        .collect()
 }
 
 #[test]
@@ -134,9 +239,18 @@ fn files_that_steer_agents_are_told_apart_from_those_that_run_code() {
     let desk = Desk::new();
     desk.file("AGENTS.md", "a");
     desk.file("plain.txt", "a");
-    for path in ["AGENTS.md", "sub/CLAUDE.md", ".cursorrules", ".github/copilot-instructions.md"] {
+    for path in [
+        "AGENTS.md",
+        "sub/CLAUDE.md",
+        ".cursorrules",
+        ".github/copilot-instructions.md",
+    ] {
         for (tool, arguments) in changes(path) {
-            assert_eq!(steering(&desk, tool, arguments.clone()), [path], "{tool} {arguments}");
+            assert_eq!(
+                steering(&desk, tool, arguments.clone()),
+                [path],
+                "{tool} {arguments}"
+            );
         }
     }
     desk.link("notes.md", "AGENTS.md");
@@ -144,7 +258,12 @@ fn files_that_steer_agents_are_told_apart_from_those_that_run_code() {
     assert_eq!(steering(&desk, "files.write_file", write), ["AGENTS.md"]);
     // What runs code outweighs what only steers.
     assert!(
-        caution(&desk, "files.write_file", json!({ "path": ".claude/CLAUDE.md", "content": "" })).is_some()
+        caution(
+            &desk,
+            "files.write_file",
+            json!({ "path": ".claude/CLAUDE.md", "content": "" })
+        )
+        .is_some()
     );
 }
 
@@ -153,16 +272,36 @@ fn a_directory_with_files_for_agents_is_moved_with_a_question_for_each() {
     let desk = Desk::new();
     desk.file("docs/AGENTS.md", "");
     desk.file("docs/deep/CLAUDE.md", "");
-    let mut found = steering(&desk, "files.move_file", json!({ "from": "docs", "to": "pages" }));
+    let mut found = steering(
+        &desk,
+        "files.move_file",
+        json!({ "from": "docs", "to": "pages" }),
+    );
     found.sort();
-    assert_eq!(found, ["docs/AGENTS.md", "docs/deep/CLAUDE.md", "pages/AGENTS.md", "pages/deep/CLAUDE.md"]);
-    let mut found = steering(&desk, "files.delete_file", json!({ "path": "docs", "recursive": true }));
+    assert_eq!(
+        found,
+        [
+            "docs/AGENTS.md",
+            "docs/deep/CLAUDE.md",
+            "pages/AGENTS.md",
+            "pages/deep/CLAUDE.md"
+        ]
+    );
+    let mut found = steering(
+        &desk,
+        "files.delete_file",
+        json!({ "path": "docs", "recursive": true }),
+    );
     found.sort();
     assert_eq!(found, ["docs/AGENTS.md", "docs/deep/CLAUDE.md"]);
     for number in 0..40 {
         desk.file(&format!("docs/{number}/AGENTS.md"), "");
     }
-    let many = caution(&desk, "files.delete_file", json!({ "path": "docs", "recursive": true }));
+    let many = caution(
+        &desk,
+        "files.delete_file",
+        json!({ "path": "docs", "recursive": true }),
+    );
     assert!(many.unwrap().contains("too many"));
 }
 
@@ -180,6 +319,10 @@ fn ordinary_coding_is_free() {
         ".env",
     ] {
         let effects = desk.effects("files.write_file", json!({ "path": path, "content": "" }));
-        assert_eq!((effects.caution, effects.path_cautions), (None, Vec::new()), "{path}");
+        assert_eq!(
+            (effects.caution, effects.path_cautions),
+            (None, Vec::new()),
+            "{path}"
+        );
     }
 }

@@ -67,10 +67,20 @@ fn a_directory_that_turns_into_a_link_all_the_time_never_leads_out() {
         while begun.elapsed() < Duration::from_secs(1)
             || (seen.inside == 0 || seen.refused == 0) && begun.elapsed() < Duration::from_secs(30)
         {
-            for path in ["dir/secret.txt", "dir/../dir/secret.txt", "file.txt", "spare_dir/secret.txt"] {
+            for path in [
+                "dir/secret.txt",
+                "dir/../dir/secret.txt",
+                "file.txt",
+                "spare_dir/secret.txt",
+            ] {
                 read_once(&desk, path, &mut seen);
             }
-            for path in ["dir/new.txt", "dir/secret.txt", "file.txt", "spare_dir/made/new.txt"] {
+            for path in [
+                "dir/new.txt",
+                "dir/secret.txt",
+                "file.txt",
+                "spare_dir/made/new.txt",
+            ] {
                 write_once(&desk, path, &mut seen);
             }
             for (tool, arguments) in changes_while_swapped() {
@@ -79,7 +89,12 @@ fn a_directory_that_turns_into_a_link_all_the_time_never_leads_out() {
             desk.outside_is_untouched();
         }
     });
-    assert!(seen.inside > 0 && seen.refused > 0, "both ends must be seen: {} {}", seen.inside, seen.refused);
+    assert!(
+        seen.inside > 0 && seen.refused > 0,
+        "both ends must be seen: {} {}",
+        seen.inside,
+        seen.refused
+    );
 }
 
 fn read_once(desk: &Desk, path: &str, seen: &mut Seen) {
@@ -106,15 +121,27 @@ fn changes_while_swapped() -> Vec<(&'static str, serde_json::Value)> {
             json!({ "path": "file.txt", "old_string": "i", "new_string": "ii", "replace_all": true }),
         ),
         ("files.apply_patch", json!({ "patch": patch })),
-        ("files.move_file", json!({ "from": "dir/new.txt", "to": "dir/moved.txt", "overwrite": true })),
+        (
+            "files.move_file",
+            json!({ "from": "dir/new.txt", "to": "dir/moved.txt", "overwrite": true }),
+        ),
         (
             "files.move_file",
             json!({ "from": "dir/moved.txt", "to": "spare_dir/moved.txt", "overwrite": true }),
         ),
-        ("files.move_file", json!({ "from": "spare_dir/secret.txt", "to": "taken.txt", "overwrite": true })),
+        (
+            "files.move_file",
+            json!({ "from": "spare_dir/secret.txt", "to": "taken.txt", "overwrite": true }),
+        ),
         ("files.delete_file", json!({ "path": "dir/secret.txt" })),
-        ("files.delete_file", json!({ "path": "dir/made", "recursive": true })),
-        ("files.delete_file", json!({ "path": "spare_dir/secret.txt" })),
+        (
+            "files.delete_file",
+            json!({ "path": "dir/made", "recursive": true }),
+        ),
+        (
+            "files.delete_file",
+            json!({ "path": "spare_dir/secret.txt" }),
+        ),
     ]
 }
 
@@ -172,7 +199,9 @@ fn a_swap_at_every_single_moment_of_a_call_never_leads_out() {
                 false
             });
             let arguments = match tool {
-                "files.write_file" => json!({ "path": path, "content": "new", "create_directories": true }),
+                "files.write_file" => {
+                    json!({ "path": path, "content": "new", "create_directories": true })
+                }
                 "files.list_directory" => json!({ "path": path, "depth": 3 }),
                 "files.edit_file" => json!({ "path": path, "old_string": "i", "new_string": "o" }),
                 "files.apply_patch" => json!({ "patch": format!(
@@ -180,7 +209,9 @@ fn a_swap_at_every_single_moment_of_a_call_never_leads_out() {
                      *** End Patch"
                 ) }),
                 "files.delete_file" => json!({ "path": path, "recursive": true }),
-                "files.move_file" => json!({ "from": path, "to": "dir2/x", "create_directories": true }),
+                "files.move_file" => {
+                    json!({ "from": path, "to": "dir2/x", "create_directories": true })
+                }
                 _ => json!({ "path": path }),
             };
             if let (Ok(output), _) = desk.call_with(tool, arguments, port) {
@@ -207,22 +238,37 @@ fn a_call_that_nobody_waits_for_commits_nothing() {
         }
         false
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
     let call = ToolCall {
         input: input(json!({ "path": "a.txt", "content": "late" })),
         context: CallContext::new(Arc::new(port)),
     };
     let tools = crate::desk::tools_of(&desk.path(""));
     let write = tools["files.write_file"].clone();
-    let task = runtime
-        .spawn(async move { write.execute(call).await.map(|_| ()).map_err(|failure| failure.message) });
+    let task = runtime.spawn(async move {
+        write
+            .execute(call)
+            .await
+            .map(|_| ())
+            .map_err(|failure| failure.message)
+    });
     waiting.recv().unwrap();
     task.abort();
     assert!(runtime.block_on(task).unwrap_err().is_cancelled());
     dropped.send(()).unwrap();
     // The worker lets go of the call when it has ended.
-    assert!(waiting.recv_timeout(Duration::from_secs(30)).is_err(), "one look at that moment");
-    assert!(fs::read_dir(desk.path("")).unwrap().next().is_none(), "{:?}", desk.snapshot());
+    assert!(
+        waiting.recv_timeout(Duration::from_secs(30)).is_err(),
+        "one look at that moment"
+    );
+    assert!(
+        fs::read_dir(desk.path("")).unwrap().next().is_none(),
+        "{:?}",
+        desk.snapshot()
+    );
 }
 
 #[test]
@@ -237,7 +283,13 @@ fn a_link_put_over_the_file_s_name_is_replaced_not_followed() {
         }
         false
     });
-    desk.call_with("files.write_file", json!({ "path": "a.txt", "content": "new" }), port).0.unwrap();
+    desk.call_with(
+        "files.write_file",
+        json!({ "path": "a.txt", "content": "new" }),
+        port,
+    )
+    .0
+    .unwrap();
     assert!(desk.path("a.txt").symlink_metadata().unwrap().is_file());
     assert_eq!(fs::read_to_string(desk.path("a.txt")).unwrap(), "new");
     desk.outside_is_untouched();

@@ -14,15 +14,23 @@ use toolpost_model::{CallContext, Content, ErrorClass, ToolCall};
 use crate::desk::{Desk, Failed, Port, input, structured, text, tools_of};
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[test]
 fn text_comes_back_byte_for_byte() {
     let desk = Desk::new();
-    for content in
-        ["one\n", "no newline", "a\r\nb\r\n", "\u{feff}bom\n", "größe\u{2028}文\n\n\n", "tab\tand\u{7}bell"]
-    {
+    for content in [
+        "one\n",
+        "no newline",
+        "a\r\nb\r\n",
+        "\u{feff}bom\n",
+        "größe\u{2028}文\n\n\n",
+        "tab\tand\u{7}bell",
+    ] {
         desk.file("t.txt", content);
         let output = desk.read("t.txt").unwrap();
         assert_eq!(text(&output), content);
@@ -39,10 +47,17 @@ fn text_comes_back_byte_for_byte() {
 fn lines_come_with_their_numbers_unless_asked_otherwise() {
     let desk = Desk::new();
     desk.file("t.txt", "one\n\n  three");
-    let output = desk.call("files.read_file", json!({ "path": "t.txt" })).unwrap();
+    let output = desk
+        .call("files.read_file", json!({ "path": "t.txt" }))
+        .unwrap();
     assert_eq!(text(&output), "     1\tone\n     2\t\n     3\t  three");
-    assert!(!structured(&output).to_string().contains("three"), "the text is told once");
-    let output = desk.call("files.read_file", json!({ "path": "t.txt", "offset": 3 })).unwrap();
+    assert!(
+        !structured(&output).to_string().contains("three"),
+        "the text is told once"
+    );
+    let output = desk
+        .call("files.read_file", json!({ "path": "t.txt", "offset": 3 }))
+        .unwrap();
     assert_eq!(text(&output), "     3\t  three");
 }
 
@@ -51,7 +66,10 @@ fn an_empty_file_is_said_to_be_empty() {
     let desk = Desk::new();
     desk.file("empty", "");
     let output = desk.read("empty").unwrap();
-    assert_eq!((text(&output), output.summary.as_deref()), ("empty is empty", Some("empty is empty")));
+    assert_eq!(
+        (text(&output), output.summary.as_deref()),
+        ("empty is empty", Some("empty is empty"))
+    );
     assert!(output.is_empty && !desk.read("empty").unwrap().partial);
     assert_eq!(structured(&output)["total_lines"], 0);
 }
@@ -59,7 +77,10 @@ fn an_empty_file_is_said_to_be_empty() {
 #[test]
 fn offset_and_limit_choose_lines_and_the_rest_is_announced() {
     let desk = Desk::new();
-    desk.file("n.txt", (1..=10).map(|n| format!("line {n}\n")).collect::<String>());
+    desk.file(
+        "n.txt",
+        (1..=10).map(|n| format!("line {n}\n")).collect::<String>(),
+    );
     let window = |offset: u64, limit: u64| {
         desk.call(
             "files.read_file",
@@ -68,13 +89,23 @@ fn offset_and_limit_choose_lines_and_the_rest_is_announced() {
     };
     let output = window(3, 2).unwrap();
     assert_eq!(text(&output), "line 3\nline 4\n");
-    assert_eq!(output.summary.as_deref(), Some("read lines 3 to 4 of 10 of n.txt"));
+    assert_eq!(
+        output.summary.as_deref(),
+        Some("read lines 3 to 4 of 10 of n.txt")
+    );
     let truncated = output.truncated.clone().unwrap();
-    assert_eq!((truncated.unit.as_str(), truncated.shown, truncated.total), ("lines", 2, Some(10)));
+    assert_eq!(
+        (truncated.unit.as_str(), truncated.shown, truncated.total),
+        ("lines", 2, Some(10))
+    );
     assert_eq!(truncated.hint.as_deref(), Some("read on with `offset=5`"));
     let facts = structured(&output);
     assert_eq!(
-        (&facts["first_line"], &facts["lines_shown"], &facts["next_offset"]),
+        (
+            &facts["first_line"],
+            &facts["lines_shown"],
+            &facts["next_offset"]
+        ),
         (&json!(3), &json!(2), &json!(5))
     );
 
@@ -83,8 +114,14 @@ fn offset_and_limit_choose_lines_and_the_rest_is_announced() {
     assert!(last.truncated.is_none());
 
     let past = window(11, 1).unwrap_err();
-    assert_eq!((past.class, past.code.as_str()), (ErrorClass::InvalidArguments, "past_the_end"));
-    assert_eq!(past.message, "`n.txt` has only 10 lines, so there is no line 11");
+    assert_eq!(
+        (past.class, past.code.as_str()),
+        (ErrorClass::InvalidArguments, "past_the_end")
+    );
+    assert_eq!(
+        past.message,
+        "`n.txt` has only 10 lines, so there is no line 11"
+    );
     assert_eq!(window(0, 1).unwrap_err().hint, "/offset");
     assert_eq!(window(1, 0).unwrap_err().hint, "/limit");
 }
@@ -114,9 +151,13 @@ fn long_files_and_long_lines_are_cut_within_limits() {
 fn a_huge_file_is_not_read_whole() {
     let desk = Desk::new();
     let mut file = File::create(desk.path("huge.txt")).unwrap();
-    file.write_all("some line\n".repeat(600_000).as_bytes()).unwrap();
+    file.write_all("some line\n".repeat(600_000).as_bytes())
+        .unwrap();
     file.set_len(1 << 30).unwrap();
-    File::create(desk.path("sparse.bin")).unwrap().set_len(1 << 30).unwrap();
+    File::create(desk.path("sparse.bin"))
+        .unwrap()
+        .set_len(1 << 30)
+        .unwrap();
 
     // The tool looks once per chunk, so reading on would end here.
     let few_looks = Port::new(|look| look >= 2);
@@ -132,7 +173,10 @@ fn a_huge_file_is_not_read_whole() {
     assert!(structured(&output).get("sha256").is_none() && structured(&output)["size"] == 1 << 30);
 
     let none = Port::new(|_| true);
-    let output = desk.call_with("files.read_file", json!({ "path": "sparse.bin" }), none).0.unwrap();
+    let output = desk
+        .call_with("files.read_file", json!({ "path": "sparse.bin" }), none)
+        .0
+        .unwrap();
     assert!(matches!(&output.content[..], [Content::Binary { size, .. }] if *size == 1 << 30));
 }
 
@@ -142,12 +186,25 @@ fn a_line_beyond_the_scan_limit_is_an_error_that_says_so() {
     let mut file = File::create(desk.path("huge.txt")).unwrap();
     file.write_all("x\n".repeat(5000).as_bytes()).unwrap();
     file.set_len(1 << 30).unwrap();
-    let failed = desk.call("files.read_file", json!({ "path": "huge.txt", "offset": 900_000 })).unwrap_err();
+    let failed = desk
+        .call(
+            "files.read_file",
+            json!({ "path": "huge.txt", "offset": 900_000 }),
+        )
+        .unwrap_err();
     assert_eq!(failed.code, "too_large");
-    assert!(failed.message.contains("line 900000 of `huge.txt` is beyond the first 64 MiB"), "{failed:?}");
+    assert!(
+        failed
+            .message
+            .contains("line 900000 of `huge.txt` is beyond the first 64 MiB"),
+        "{failed:?}"
+    );
 
     let output = desk
-        .call("files.read_file", json!({ "path": "huge.txt", "offset": 5000, "line_numbers": false }))
+        .call(
+            "files.read_file",
+            json!({ "path": "huge.txt", "offset": 5000, "line_numbers": false }),
+        )
         .unwrap();
     assert!(text(&output).starts_with("x\n\0\0"));
     assert!(text(&output).ends_with("… [this line goes on beyond what is scanned]"));
@@ -160,32 +217,70 @@ fn binary_files_are_described_and_images_shown() {
     let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 2000]].concat();
     desk.file("dot.txt", &png);
     let output = desk.read("dot.txt").unwrap();
-    let [Content::Image { data, media_type }] = &output.content[..] else { panic!("{:?}", output.content) };
-    assert_eq!((media_type.as_str(), data.len()), ("image/png", png.len().div_ceil(3) * 4));
+    let [Content::Image { data, media_type }] = &output.content[..] else {
+        panic!("{:?}", output.content)
+    };
+    assert_eq!(
+        (media_type.as_str(), data.len()),
+        ("image/png", png.len().div_ceil(3) * 4)
+    );
     assert!(output.truncated.is_none());
     assert_eq!(structured(&output)["sha256"], sha256(&png));
 
-    desk.file("large.png", [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; 1024 * 1024]].concat());
+    desk.file(
+        "large.png",
+        [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; 1024 * 1024]].concat(),
+    );
     let output = desk.read("large.png").unwrap();
-    let [Content::Binary { media_type, size, .. }] = &output.content[..] else {
+    let [
+        Content::Binary {
+            media_type, size, ..
+        },
+    ] = &output.content[..]
+    else {
         panic!("{:?}", output.content)
     };
     assert_eq!((media_type.as_str(), *size), ("image/png", 1024 * 1024 + 8));
 
-    desk.file("blob", [vec![b'a'; 8191], vec![0], vec![b'b'; 5000]].concat());
+    desk.file(
+        "blob",
+        [vec![b'a'; 8191], vec![0], vec![b'b'; 5000]].concat(),
+    );
     let output = desk.read("blob").unwrap();
-    let [Content::Binary { data, media_type, size }] = &output.content[..] else {
+    let [
+        Content::Binary {
+            data,
+            media_type,
+            size,
+        },
+    ] = &output.content[..]
+    else {
         panic!("{:?}", output.content)
     };
-    assert_eq!((data.len(), media_type.as_str(), *size), (1368, "application/octet-stream", 13_192));
+    assert_eq!(
+        (data.len(), media_type.as_str(), *size),
+        (1368, "application/octet-stream", 13_192)
+    );
     let truncated = output.truncated.as_ref().unwrap();
-    assert_eq!((truncated.shown, truncated.total, truncated.unit.as_str()), (1024, Some(13_192), "bytes"));
-    assert_eq!(output.summary.as_deref(), Some("blob is binary: application/octet-stream, 13192 bytes"));
+    assert_eq!(
+        (truncated.shown, truncated.total, truncated.unit.as_str()),
+        (1024, Some(13_192), "bytes")
+    );
+    assert_eq!(
+        output.summary.as_deref(),
+        Some("blob is binary: application/octet-stream, 13192 bytes")
+    );
 
-    assert_eq!(structured(&output)["sha256"], sha256(&fs::read(desk.path("blob")).unwrap()));
+    assert_eq!(
+        structured(&output)["sha256"],
+        sha256(&fs::read(desk.path("blob")).unwrap())
+    );
 
     desk.file("latin1.txt", b"caf\xe9");
-    assert_eq!(structured(&desk.read("latin1.txt").unwrap())["encoding"], "binary");
+    assert_eq!(
+        structured(&desk.read("latin1.txt").unwrap())["encoding"],
+        "binary"
+    );
 }
 
 #[test]
@@ -203,7 +298,10 @@ fn broken_text_further_down_is_replaced_and_said_so() {
     content.extend_from_slice(b"broken \xff\xfe here\n");
     desk.file("t.txt", &content);
     let output = desk
-        .call("files.read_file", json!({ "path": "t.txt", "offset": 3000, "line_numbers": false }))
+        .call(
+            "files.read_file",
+            json!({ "path": "t.txt", "offset": 3000, "line_numbers": false }),
+        )
         .unwrap();
     assert_eq!(text(&output), "fine\nbroken \u{fffd}\u{fffd} here\n");
     assert_eq!(structured(&output)["lossy"], true);
@@ -214,51 +312,111 @@ fn broken_text_further_down_is_replaced_and_said_so() {
 #[test]
 fn only_regular_files_are_read_and_nothing_blocks() {
     let desk = Desk::new();
-    mknodat(CWD, desk.path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    mknodat(
+        CWD,
+        desk.path("pipe"),
+        FileType::Fifo,
+        Mode::RUSR | Mode::WUSR,
+        0,
+    )
+    .unwrap();
     let _listener = UnixListener::bind(desk.path("socket")).unwrap();
     fs::create_dir(desk.path("dir")).unwrap();
     desk.link("to_pipe", "pipe");
     let check = |path: &str, code: &str, message: &str| {
         let failed: Failed = desk.read(path).unwrap_err();
-        assert_eq!((failed.class, failed.code.as_str()), (ErrorClass::ExecutionFailed, code), "{failed:?}");
+        assert_eq!(
+            (failed.class, failed.code.as_str()),
+            (ErrorClass::ExecutionFailed, code),
+            "{failed:?}"
+        );
         assert_eq!(failed.message, message);
     };
-    check("pipe", "not_a_regular_file", "`pipe` is a named pipe, not a regular file");
-    check("to_pipe", "not_a_regular_file", "`to_pipe` is a named pipe, not a regular file");
-    check("socket", "not_a_regular_file", "`socket` is a socket, not a regular file");
+    check(
+        "pipe",
+        "not_a_regular_file",
+        "`pipe` is a named pipe, not a regular file",
+    );
+    check(
+        "to_pipe",
+        "not_a_regular_file",
+        "`to_pipe` is a named pipe, not a regular file",
+    );
+    check(
+        "socket",
+        "not_a_regular_file",
+        "`socket` is a socket, not a regular file",
+    );
     check("dir", "is_directory", "`dir` is a directory");
     check(".", "is_directory", "`.` is a directory");
-    assert!(desk.read("dir").unwrap_err().hint.contains("list_directory"));
+    assert!(
+        desk.read("dir")
+            .unwrap_err()
+            .hint
+            .contains("list_directory")
+    );
 }
 
 #[test]
 fn a_missing_file_comes_with_names_that_could_be_meant() {
     let desk = Desk::new();
-    for name in ["src/main.rs", "src/lib.rs", "src/mian.rs", "src/Main.rs", "src/main.py", "README.md"] {
+    for name in [
+        "src/main.rs",
+        "src/lib.rs",
+        "src/mian.rs",
+        "src/Main.rs",
+        "src/main.py",
+        "README.md",
+    ] {
         desk.file(name, "");
     }
     let check = |path: &str, message: &str, hint: &str| {
         let failed = desk.read(path).unwrap_err();
-        assert_eq!((failed.class, failed.code.as_str()), (ErrorClass::ExecutionFailed, "not_found"));
-        assert_eq!((failed.message.as_str(), failed.hint.as_str()), (message, hint));
+        assert_eq!(
+            (failed.class, failed.code.as_str()),
+            (ErrorClass::ExecutionFailed, "not_found")
+        );
+        assert_eq!(
+            (failed.message.as_str(), failed.hint.as_str()),
+            (message, hint)
+        );
     };
-    check("readme", "`readme` does not exist", "did you mean `README.md`?");
+    check(
+        "readme",
+        "`readme` does not exist",
+        "did you mean `README.md`?",
+    );
     check(
         "src/main.r",
         "`src/main.r` does not exist",
         "did you mean `src/Main.rs` or `src/main.rs` or `src/main.py`?",
     );
-    check("scr/main.rs", "`scr/main.rs` does not exist: there is no `scr`", "did you mean `src`?");
-    check("zebra", "`zebra` does not exist", "`list_directory` shows what there is");
+    check(
+        "scr/main.rs",
+        "`scr/main.rs` does not exist: there is no `scr`",
+        "did you mean `src`?",
+    );
+    check(
+        "zebra",
+        "`zebra` does not exist",
+        "`list_directory` shows what there is",
+    );
 }
 
 #[test]
 fn files_without_a_size_are_read_as_far_as_they_go() {
     let tools = tools_of(Path::new("/proc/self"));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let context = CallContext::new(Arc::new(Port::new(|_| false)));
-    let call = ToolCall { input: input(json!({ "path": "status", "line_numbers": false })), context };
-    let output = runtime.block_on(tools["files.read_file"].execute(call)).unwrap();
+    let call = ToolCall {
+        input: input(json!({ "path": "status", "line_numbers": false })),
+        context,
+    };
+    let output = runtime
+        .block_on(tools["files.read_file"].execute(call))
+        .unwrap();
     assert!(text(&output).starts_with("Name:"));
     assert_eq!(structured(&output)["size"], text(&output).len());
 }
@@ -267,8 +425,14 @@ fn files_without_a_size_are_read_as_far_as_they_go() {
 fn reading_stops_when_told_to() {
     let desk = Desk::new();
     desk.file("t.txt", "x\n".repeat(100_000));
-    let (result, _) =
-        desk.call_with("files.read_file", json!({ "path": "t.txt" }), Port::new(|look| look == 1));
+    let (result, _) = desk.call_with(
+        "files.read_file",
+        json!({ "path": "t.txt" }),
+        Port::new(|look| look == 1),
+    );
     let failed = result.unwrap_err();
-    assert!(failed.class == ErrorClass::Canceled && failed.untouched, "{failed:?}");
+    assert!(
+        failed.class == ErrorClass::Canceled && failed.untouched,
+        "{failed:?}"
+    );
 }

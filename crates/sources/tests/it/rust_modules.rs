@@ -93,26 +93,46 @@ async fn the_good_ones_serve_and_the_others_are_told() {
     let modules = set(vec![
         RustModule::tool(
             "tool-good",
-            offering([MockTool::new("one", "1"), MockTool::new("two", json!({ "b": 1, "a": 2 }))]),
+            offering([
+                MockTool::new("one", "1"),
+                MockTool::new("two", json!({ "b": 1, "a": 2 })),
+            ]),
         ),
         RustModule::tool("tool-empty", offering([])),
-        RustModule::tool("tool-failing", |_: Coordinator, _: Map<String, Value>| async {
-            Err(MountError::other("no key"))
-        }),
+        RustModule::tool(
+            "tool-failing",
+            |_: Coordinator, _: Map<String, Value>| async { Err(MountError::other("no key")) },
+        ),
         RustModule::tool("tool-late", offering([MockTool::new("one", "another")])),
-        RustModule::tool("tool-panicking", |coordinator: Coordinator, _: Map<String, Value>| async move {
-            coordinator.mount(Arc::new(MockTool::new("half", "never")))?;
-            panic!("no")
-        }),
-        RustModule::tool("tool-returning", |_: Coordinator, _: Map<String, Value>| async {
-            Ok(Mounted::tool(MockTool::new("returned", "here")))
-        }),
+        RustModule::tool(
+            "tool-panicking",
+            |coordinator: Coordinator, _: Map<String, Value>| async move {
+                coordinator.mount(Arc::new(MockTool::new("half", "never")))?;
+                panic!("no")
+            },
+        ),
+        RustModule::tool(
+            "tool-returning",
+            |_: Coordinator, _: Map<String, Value>| async {
+                Ok(Mounted::tool(MockTool::new("returned", "here")))
+            },
+        ),
         RustModule::tool("tool-odd", broken),
     ]);
     let host = host(&modules).await;
-    let names: Vec<String> =
-        host.host.catalog().entries().iter().map(|entry| entry.id().to_string()).collect();
-    let expected = ["tool-good.one", "tool-good.two", "tool-returning.returned", "tool-odd.broken_schema"];
+    let names: Vec<String> = host
+        .host
+        .catalog()
+        .entries()
+        .iter()
+        .map(|entry| entry.id().to_string())
+        .collect();
+    let expected = [
+        "tool-good.one",
+        "tool-good.two",
+        "tool-returning.returned",
+        "tool-odd.broken_schema",
+    ];
     assert_eq!(names, expected);
     let told = problems(&host.host).join("\n");
     for part in [
@@ -128,7 +148,10 @@ async fn the_good_ones_serve_and_the_others_are_told() {
     let result = host.call("two", json!({})).await;
     assert_eq!(result.model_text(), r#"{"b": 1, "a": 2}"#);
     assert_eq!(result.structured_content, Some(json!({ "a": 2, "b": 1 })));
-    assert_eq!(host.call("broken_schema", json!({ "x": 1 })).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        host.call("broken_schema", json!({ "x": 1 })).await.outcome,
+        Outcome::Succeeded
+    );
 }
 
 /// Mounts a tool, and breaks down when all are mounted: at once, or when it is awaited.
@@ -137,9 +160,15 @@ struct Unready {
 }
 
 impl Module for Unready {
-    fn mount(&self, _: Coordinator, _: Map<String, Value>) -> BoxFuture<'_, Result<Mounted, MountError>> {
+    fn mount(
+        &self,
+        _: Coordinator,
+        _: Map<String, Value>,
+    ) -> BoxFuture<'_, Result<Mounted, MountError>> {
         let name = if self.at_once { "at_once" } else { "awaited" };
-        Box::pin(std::future::ready(Ok(Mounted::tool(MockTool::new(name, "here")))))
+        Box::pin(std::future::ready(Ok(Mounted::tool(MockTool::new(
+            name, "here",
+        )))))
     }
 
     fn on_session_ready(&self, _: Coordinator) -> BoxFuture<'_, Result<(), MountError>> {
@@ -176,12 +205,18 @@ async fn a_failure_is_a_result_with_all_that_the_tool_said() {
     let host = host(&modules).await;
     let result = host.call("fails", json!({})).await;
     let told = result.error.unwrap();
-    assert_eq!((result.outcome, told.message.as_str()), (Outcome::Failed, "no such file"));
+    assert_eq!(
+        (result.outcome, told.message.as_str()),
+        (Outcome::Failed, "no such file")
+    );
     assert_eq!(told.details, Some(json!({ "error": error })));
     let result = host.call("breaks", json!({})).await;
     assert_eq!(result.error.unwrap().message, "the disk is gone");
     let result = host.call("silent", json!({})).await;
-    assert_eq!((result.model_text().as_str(), result.disposition), ("Success", Disposition::Inline));
+    assert_eq!(
+        (result.model_text().as_str(), result.disposition),
+        ("Success", Disposition::Inline)
+    );
 }
 
 /// Counts mounts, and notes what becomes of each.
@@ -200,12 +235,21 @@ impl Ledger {
                 let number = ledger.mounts.fetch_add(1, Ordering::SeqCst) + 1;
                 coordinator.mount(Arc::new(MockTool::new("which", number)))?;
                 for step in ["first", "second"] {
-                    let (lines, cancellation) =
-                        (Arc::clone(&ledger.lines), coordinator.cancellation().clone());
+                    let (lines, cancellation) = (
+                        Arc::clone(&ledger.lines),
+                        coordinator.cancellation().clone(),
+                    );
                     coordinator.register_cleanup(move || async move {
-                        assert!(cancellation.is_canceled(), "the session is told to stop first");
+                        assert!(
+                            cancellation.is_canceled(),
+                            "the session is told to stop first"
+                        );
                         lines.lock().unwrap().push(format!("{number} {step}"));
-                        if step == "first" { Err(MountError::other("could not")) } else { Ok(()) }
+                        if step == "first" {
+                            Err(MountError::other("could not"))
+                        } else {
+                            Ok(())
+                        }
                     });
                 }
                 Ok(Mounted::Nothing)
@@ -225,11 +269,19 @@ async fn each_session_has_a_mount_of_its_own_and_the_first_takes_the_one_that_is
     let host = host(&modules).await.host;
     let mut sessions = Vec::new();
     for _ in 0..3 {
-        sessions.push(host.open_session(Principal::agent("me"), SurfaceRequest::default()).await.unwrap());
+        sessions.push(
+            host.open_session(Principal::agent("me"), SurfaceRequest::default())
+                .await
+                .unwrap(),
+        );
     }
     let mut answers = Vec::new();
     for place in [0, 1, 2, 0, 1] {
-        let request = CallRequest::new(Arc::clone(&sessions[place]), "which", ModelInput::value(json!({})));
+        let request = CallRequest::new(
+            Arc::clone(&sessions[place]),
+            "which",
+            ModelInput::value(json!({})),
+        );
         answers.push(host.call(request).await.result().model_text());
     }
     assert_eq!(answers, ["1", "2", "3", "1", "2"]);
@@ -242,7 +294,12 @@ async fn each_session_has_a_mount_of_its_own_and_the_first_takes_the_one_that_is
     modules.finish().await;
     let mut lines = ledger.lines();
     lines.sort_unstable();
-    assert_eq!(lines, ["1 first", "1 second", "2 first", "2 second", "3 first", "3 second"]);
+    assert_eq!(
+        lines,
+        [
+            "1 first", "1 second", "2 first", "2 second", "3 first", "3 second"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -259,14 +316,28 @@ async fn what_no_session_took_is_cleaned_up_at_the_end() {
 #[tokio::test]
 async fn modules_find_what_the_host_offers() {
     let looking = |coordinator: Coordinator, config: Map<String, Value>| async move {
-        let folder = coordinator.capability("session.working_dir").unwrap_or_default();
+        let folder = coordinator
+            .capability("session.working_dir")
+            .unwrap_or_default();
         let own = coordinator.config().get("tool-looking").cloned();
-        Ok(Mounted::tool(MockTool::new("look", json!({ "folder": folder, "config": config, "plan": own }))))
+        Ok(Mounted::tool(MockTool::new(
+            "look",
+            json!({ "folder": folder, "config": config, "plan": own }),
+        )))
     };
     let config = json!({ "depth": 2 }).as_object().unwrap().clone();
-    let offered = json!({ "session.working_dir": "/w" }).as_object().unwrap().clone();
-    let modules = set(vec![RustModule::tool("tool-looking", looking).config(config)]).capabilities(offered);
+    let offered = json!({ "session.working_dir": "/w" })
+        .as_object()
+        .unwrap()
+        .clone();
+    let modules = set(vec![
+        RustModule::tool("tool-looking", looking).config(config),
+    ])
+    .capabilities(offered);
     let result = host(&modules).await.call("look", json!({})).await;
     let depth = json!({ "depth": 2 });
-    assert_eq!(result.structured_content, Some(json!({ "folder": "/w", "config": depth, "plan": depth })));
+    assert_eq!(
+        result.structured_content,
+        Some(json!({ "folder": "/w", "config": depth, "plan": depth }))
+    );
 }

@@ -14,20 +14,30 @@ use crate::desk::{Desk, Port, input, text, tools_of};
 const THREADS: usize = 8;
 
 fn runtime() -> Runtime {
-    Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap()
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .unwrap()
 }
 
 fn call(path: &str, port: Port) -> ToolCall {
     let input = input(json!({ "path": path, "line_numbers": false }));
-    ToolCall { input, context: CallContext::new(Arc::new(port)) }
+    ToolCall {
+        input,
+        context: CallContext::new(Arc::new(port)),
+    }
 }
 
 /// How many threads of this process work on files. Each test runs in a process of its own under nextest; otherwise
 /// those of other tests are counted too, so nothing is said of the exact number.
 fn file_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-    names.filter(|name| name.trim_end() == "toolpost-files").count()
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names
+        .filter(|name| name.trim_end() == "toolpost-files")
+        .count()
 }
 
 fn read_file(desk: &Desk) -> Arc<dyn DynTool> {
@@ -40,11 +50,18 @@ fn a_panic_fails_its_call_and_no_other() {
     desk.file("a.txt", "a");
     for _ in 0..3 * THREADS {
         let failed = desk
-            .call_with("files.read_file", json!({ "path": "a.txt" }), Port::new(|_| panic!("on purpose")))
+            .call_with(
+                "files.read_file",
+                json!({ "path": "a.txt" }),
+                Port::new(|_| panic!("on purpose")),
+            )
             .0;
         let failed = failed.unwrap_err();
         assert_eq!(failed.code, "worker_stopped");
-        assert_eq!(failed.message, "the file worker panicked before it was done");
+        assert_eq!(
+            failed.message,
+            "the file worker panicked before it was done"
+        );
     }
     assert_eq!(text(&desk.read("a.txt").unwrap()), "a");
 }
@@ -68,7 +85,10 @@ fn more_calls_than_threads_wait_for_one_another() {
                 false
             });
             runtime.spawn(async move {
-                read.execute(call("a.txt", port)).await.map(|_| ()).map_err(|f| f.message)
+                read.execute(call("a.txt", port))
+                    .await
+                    .map(|_| ())
+                    .map_err(|f| f.message)
             })
         })
         .collect();
@@ -83,7 +103,8 @@ fn more_calls_than_threads_wait_for_one_another() {
         go_on.send(()).unwrap();
     }
     for call in calls {
-        let done = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), call).await });
+        let done =
+            runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), call).await });
         done.unwrap().unwrap().unwrap();
     }
 }
@@ -113,7 +134,9 @@ fn a_call_that_is_dropped_while_it_waits_never_runs() {
     let port = Port::new(|_| panic!("it must not run"));
     let given_up = runtime.block_on(async move {
         let call = late.execute(call("a.txt", port));
-        tokio::time::timeout(Duration::from_millis(50), call).await.is_err()
+        tokio::time::timeout(Duration::from_millis(50), call)
+            .await
+            .is_err()
     });
     assert!(given_up);
     drop(go_on);
@@ -130,7 +153,10 @@ fn threads_are_made_when_needed_and_end_with_the_workspace() {
     let before = file_threads();
     let (runtime, read) = (runtime(), read_file(&desk));
     for _ in 0..20 {
-        runtime.block_on(read.execute(call("a.txt", Port::new(|_| false)))).map_err(|f| f.message).unwrap();
+        runtime
+            .block_on(read.execute(call("a.txt", Port::new(|_| false))))
+            .map_err(|f| f.message)
+            .unwrap();
     }
     let used = file_threads();
     assert!(used > before, "{before}, {used}");
@@ -145,7 +171,9 @@ fn threads_are_made_when_needed_and_end_with_the_workspace() {
 /// A host looks whether to stop on the worker's own thread, so it can try there what a tool gone wrong would.
 #[test]
 fn a_worker_reaches_nothing_outside_of_the_roots() {
-    let probe = std::thread::spawn(|| toolpost_sandbox::confine_thread(&[])).join().unwrap();
+    let probe = std::thread::spawn(|| toolpost_sandbox::confine_thread(&[]))
+        .join()
+        .unwrap();
     if probe.landlock_abi.is_none() {
         // This kernel has no second wall; the path rules are tested elsewhere.
         return;
@@ -168,8 +196,13 @@ fn a_worker_reaches_nothing_outside_of_the_roots() {
         }
         false
     });
-    desk.call_with("files.read_file", json!({ "path": "a.txt" }), port).0.unwrap();
-    assert_eq!(told.recv().unwrap(), [true, true, false, false, false, false]);
+    desk.call_with("files.read_file", json!({ "path": "a.txt" }), port)
+        .0
+        .unwrap();
+    assert_eq!(
+        told.recv().unwrap(),
+        [true, true, false, false, false, false]
+    );
     desk.outside_is_untouched();
     // Only the workers are confined.
     assert!(std::fs::read(desk.outside().join("secret.txt")).is_ok());

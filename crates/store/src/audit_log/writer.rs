@@ -35,12 +35,26 @@ pub struct AuditWriter {
 
 impl AuditWriter {
     /// Starts the thread. `loss_line` makes the line that tells how many were lost.
-    pub fn start(log: AuditLog, loss_line: impl Fn(u64) -> String + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        log: AuditLog,
+        loss_line: impl Fn(u64) -> String + Send + 'static,
+    ) -> io::Result<Self> {
         let (queue, inbox) = mpsc::sync_channel(QUEUE);
         let lost = Arc::new(AtomicU64::new(0));
-        let desk = Desk { log, loss_line, lost: Arc::clone(&lost), untold: 0 };
-        let thread = thread::Builder::new().name("audit-write".into()).spawn(move || desk.run(&inbox))?;
-        Ok(Self { queue: Some(queue), lost, thread: Some(thread) })
+        let desk = Desk {
+            log,
+            loss_line,
+            lost: Arc::clone(&lost),
+            untold: 0,
+        };
+        let thread = thread::Builder::new()
+            .name("audit-write".into())
+            .spawn(move || desk.run(&inbox))?;
+        Ok(Self {
+            queue: Some(queue),
+            lost,
+            thread: Some(thread),
+        })
     }
 
     /// Hands over a line, given without its end. Never waits: where there is no room, the line is lost and
@@ -53,7 +67,8 @@ impl AuditWriter {
         let told = lost == 0 || queue.try_send(Entry::Lost(lost)).is_ok();
         let missing = if told { 0 } else { lost };
         let sent = told && queue.try_send(Entry::Line(line)).is_ok();
-        self.lost.fetch_add(missing + u64::from(!sent), Ordering::Relaxed);
+        self.lost
+            .fetch_add(missing + u64::from(!sent), Ordering::Relaxed);
     }
 }
 
@@ -125,7 +140,10 @@ impl<F: Fn(u64) -> String> Desk<F> {
             self.untold += 1;
             // Once, and not for every line of a disk that stays full.
             if !failing {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a line of the audit log is lost");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a line of the audit log is lost"
+                );
             }
         }
     }

@@ -18,7 +18,10 @@ pub(super) struct Quota {
 
 impl Quota {
     pub(super) fn new(limit: u64, used: u64) -> Self {
-        Self { limit, used: Mutex::new(used) }
+        Self {
+            limit,
+            used: Mutex::new(used),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, u64> {
@@ -61,7 +64,11 @@ pub(super) struct Taken<Q: AsRef<Quota>> {
 
 impl<Q: AsRef<Quota>> Taken<Q> {
     pub(super) fn nothing(from: Arc<Q>) -> Self {
-        Self { from, size: 0, room: 0 }
+        Self {
+            from,
+            size: 0,
+            room: 0,
+        }
     }
 
     /// Takes room for so many bytes more.

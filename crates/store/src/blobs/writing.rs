@@ -23,7 +23,9 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, BlobError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(_) => Err(BlobError::Storage("the thread that does the work is gone".to_owned())),
+        Err(_) => Err(BlobError::Storage(
+            "the thread that does the work is gone".to_owned(),
+        )),
     }
 }
 
@@ -57,14 +59,19 @@ impl Spool {
     /// can be, and sound, which nobody knows of the other.
     fn name(mut self, taken: Taken<Shared>) -> Result<KeptBlob, BlobError> {
         self.write_out()?;
-        let kept = KeptBlob { digest: ContentDigest(self.hasher.finalize().into()), size: self.size };
+        let kept = KeptBlob {
+            digest: ContentDigest(self.hasher.finalize().into()),
+            size: self.size,
+        };
         let (shared, Some(file)) = (self.shared, self.file) else {
             return Err(BlobError::Storage("the content has no file".to_owned()));
         };
         file.sync().map_err(failed)?;
         let path = shared.files.path_of(&kept.digest);
         let _turn = shared.naming.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = contents::ContentFile::open(&path).map_err(failed)?.map(|file| file.size());
+        let there = contents::ContentFile::open(&path)
+            .map_err(failed)?
+            .map(|file| file.size());
         file.name(&path).map_err(failed)?;
         shared.quota.give_back(there.map_or(0, room_of));
         taken.keep();
@@ -97,7 +104,12 @@ impl Writer {
             buffer: Vec::new(),
         };
         let taken = Taken::nothing(Arc::clone(&shared));
-        Self { shared, filling: Vec::new(), taken, work: Work::Rests(spool) }
+        Self {
+            shared,
+            filling: Vec::new(),
+            taken,
+            work: Work::Rests(spool),
+        }
     }
 
     async fn add(&mut self, mut bytes: &[u8]) -> Result<(), BlobError> {
@@ -122,7 +134,10 @@ impl Writer {
     async fn take_room(&mut self, bytes: u64) -> Result<(), BlobError> {
         let limit = self.shared.options.one;
         if self.taken.size().saturating_add(bytes) > limit {
-            return Err(BlobError::TooLarge { limit, setting: "limits.artifact" });
+            return Err(BlobError::TooLarge {
+                limit,
+                setting: "limits.artifact",
+            });
         }
         if self.taken.take(bytes) {
             return Ok(());
@@ -132,14 +147,19 @@ impl Writer {
         if self.taken.take(bytes) {
             return Ok(());
         }
-        Err(BlobError::Full { limit: self.shared.quota.limit(), setting: "limits.artifacts" })
+        Err(BlobError::Full {
+            limit: self.shared.quota.limit(),
+            setting: "limits.artifacts",
+        })
     }
 
     /// Gives the full buffer away and takes the one that was written before.
     async fn hand_over(&mut self) -> Result<(), BlobError> {
         let mut spool = self.resting().await?;
         std::mem::swap(&mut spool.buffer, &mut self.filling);
-        self.work = Work::Runs(tokio::task::spawn_blocking(move || spool.write_out().map(|()| spool)));
+        self.work = Work::Runs(tokio::task::spawn_blocking(move || {
+            spool.write_out().map(|()| spool)
+        }));
         Ok(())
     }
 
@@ -149,10 +169,14 @@ impl Writer {
             self.work = match handle.await {
                 Ok(Ok(spool)) => Work::Rests(spool),
                 Ok(Err(error)) => Work::Failed(error),
-                Err(_) => Work::Failed(BlobError::Storage("the thread that writes is gone".to_owned())),
+                Err(_) => Work::Failed(BlobError::Storage(
+                    "the thread that writes is gone".to_owned(),
+                )),
             };
         }
-        let taken = Work::Failed(BlobError::Storage("a write was given up half-way".to_owned()));
+        let taken = Work::Failed(BlobError::Storage(
+            "a write was given up half-way".to_owned(),
+        ));
         match std::mem::replace(&mut self.work, taken) {
             Work::Rests(spool) => Ok(spool),
             Work::Failed(error) => {
@@ -161,7 +185,9 @@ impl Writer {
             }
             running @ Work::Runs(_) => {
                 self.work = running;
-                Err(BlobError::Storage("the thread that writes is not done".to_owned()))
+                Err(BlobError::Storage(
+                    "the thread that writes is not done".to_owned(),
+                ))
             }
         }
     }

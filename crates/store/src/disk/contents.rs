@@ -23,8 +23,15 @@ impl Unnamed {
     /// Begins a file in `folder`, for us alone.
     pub(crate) fn create(folder: &Path) -> io::Result<Self> {
         let path = folder.join(format!("{:016x}", getrandom::u64()?));
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        Ok(Self { file, path: Some(path) })
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        Ok(Self {
+            file,
+            path: Some(path),
+        })
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -68,7 +75,11 @@ impl ContentFile {
     /// `None` where there is no such file. Fails on a link.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = match OpenOptions::new().read(true).custom_flags(bits(flags)).open(path) {
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(bits(flags))
+            .open(path)
+        {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -87,7 +98,10 @@ impl ContentFile {
         let mut bytes = vec![0; limit.min(there)];
         let mut filled = 0;
         while filled < bytes.len() {
-            match self.file.read_at(&mut bytes[filled..], offset + filled as u64) {
+            match self
+                .file
+                .read_at(&mut bytes[filled..], offset + filled as u64)
+            {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -131,7 +145,11 @@ pub(crate) fn files(folder: &Path) -> io::Result<Vec<Listed>> {
         };
         if metadata.is_file() {
             let age = metadata.modified()?.elapsed().unwrap_or_default();
-            found.push(Listed { path: entry.path(), size: metadata.len(), age });
+            found.push(Listed {
+                path: entry.path(),
+                size: metadata.len(),
+                age,
+            });
         }
     }
     Ok(found)

@@ -16,7 +16,10 @@ pub(crate) struct Anchor {
 pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<Anchor>> {
     let mut statement = connection.prepare_cached("SELECT up_to, hash FROM anchor")?;
     let anchor = |row: &rusqlite::Row<'_>| {
-        Ok(Anchor { up_to: row.get::<_, i64>(0)?.max(0).cast_unsigned(), hash: row.get(1)? })
+        Ok(Anchor {
+            up_to: row.get::<_, i64>(0)?.max(0).cast_unsigned(),
+            hash: row.get(1)?,
+        })
     };
     statement.query_row([], anchor).optional()
 }
@@ -25,17 +28,31 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<Anchor>> 
 pub(super) fn measure(connection: &Connection, up_to: u64) -> rusqlite::Result<Option<Pruned>> {
     const ENDS: &str = "SELECT seq, at, hash FROM record WHERE seq <= ?1";
     let end = |order: &str| {
-        let mut statement = connection.prepare_cached(&format!("{ENDS} ORDER BY seq {order} LIMIT 1"))?;
+        let mut statement =
+            connection.prepare_cached(&format!("{ENDS} ORDER BY seq {order} LIMIT 1"))?;
         let ends = |row: &rusqlite::Row<'_>| {
             let at = Timestamp::from_microsecond(row.get(1)?).unwrap_or(Timestamp::UNIX_EPOCH);
-            Ok((row.get::<_, i64>(0)?.cast_unsigned(), at, row.get::<_, [u8; 32]>(2)?))
+            Ok((
+                row.get::<_, i64>(0)?.cast_unsigned(),
+                at,
+                row.get::<_, [u8; 32]>(2)?,
+            ))
         };
-        statement.query_row([i64::try_from(up_to).unwrap_or(i64::MAX)], ends).optional()
+        statement
+            .query_row([i64::try_from(up_to).unwrap_or(i64::MAX)], ends)
+            .optional()
     };
-    let (Some((first_seq, first, _)), Some((up_to, last, hash))) = (end("ASC")?, end("DESC")?) else {
+    let (Some((first_seq, first, _)), Some((up_to, last, hash))) = (end("ASC")?, end("DESC")?)
+    else {
         return Ok(None);
     };
-    Ok(Some(Pruned { up_to, hash, records: up_to + 1 - first_seq, first, last }))
+    Ok(Some(Pruned {
+        up_to,
+        hash,
+        records: up_to + 1 - first_seq,
+        first,
+        last,
+    }))
 }
 
 /// Sets the anchor and takes away what lies before it, which the triggers then allow.
@@ -43,8 +60,14 @@ pub(super) fn advance(connection: &Connection, pruned: &Pruned) -> rusqlite::Res
     let up_to = pruned.up_to.cast_signed();
     let set = "INSERT INTO anchor (id, up_to, hash) VALUES (1, ?1, ?2)
                ON CONFLICT (id) DO UPDATE SET up_to = excluded.up_to, hash = excluded.hash";
-    connection.prepare_cached(set)?.execute(params![up_to, pruned.hash.as_slice()])?;
-    connection.prepare_cached("DELETE FROM facet WHERE seq <= ?1")?.execute([up_to])?;
-    connection.prepare_cached("DELETE FROM record WHERE seq <= ?1")?.execute([up_to])?;
+    connection
+        .prepare_cached(set)?
+        .execute(params![up_to, pruned.hash.as_slice()])?;
+    connection
+        .prepare_cached("DELETE FROM facet WHERE seq <= ?1")?
+        .execute([up_to])?;
+    connection
+        .prepare_cached("DELETE FROM record WHERE seq <= ?1")?
+        .execute([up_to])?;
     Ok(())
 }

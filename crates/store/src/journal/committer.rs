@@ -58,18 +58,37 @@ struct LogLevel {
 }
 
 impl Committer {
-    pub(super) fn new(connection: Connection, path: &Path, max_bytes: u64) -> Result<Self, OpenError> {
+    pub(super) fn new(
+        connection: Connection,
+        path: &Path,
+        max_bytes: u64,
+    ) -> Result<Self, OpenError> {
         let path = path.to_path_buf();
         let head = match committed_head(&connection) {
             Ok(Some(head)) => head,
             Ok(None) => return Err(OpenError::Damaged { path }),
             Err(source) => return Err(OpenError::Sqlite { path, source }),
         };
-        let log = LogLevel { pages: 0, copy_at: CHECKPOINT_PAGES, unseen: 0 };
+        let log = LogLevel {
+            pages: 0,
+            copy_at: CHECKPOINT_PAGES,
+            unseen: 0,
+        };
         // A host that was killed may not have come to it.
-        let facets = Waiting { waiting: Vec::new(), is_behind: true };
-        let mut committer =
-            Self { connection, path, max_bytes, head, strength: None, log, lost: None, facets };
+        let facets = Waiting {
+            waiting: Vec::new(),
+            is_behind: true,
+        };
+        let mut committer = Self {
+            connection,
+            path,
+            max_bytes,
+            head,
+            strength: None,
+            log,
+            lost: None,
+            facets,
+        };
         committer.follow_with_facets();
         Ok(committer)
     }
@@ -80,9 +99,9 @@ impl Committer {
             return Err(lost.clone());
         }
         let first = self.head.seq + 1;
-        let written = self
-            .demand(strongest(batch))
-            .and_then(|()| self.transact(|this| this.insert(batch.iter().map(|append| &append.record))));
+        let written = self.demand(strongest(batch)).and_then(|()| {
+            self.transact(|this| this.insert(batch.iter().map(|append| &append.record)))
+        });
         match written {
             Ok(head) => {
                 self.head = head;
@@ -130,7 +149,12 @@ impl Committer {
     pub(super) fn note_facets(&mut self, seq: u64, mut record: Record) {
         if let (Some(facets), false) = (record.facets.take(), self.facets.is_behind) {
             let (at, session) = (record.at, record.session_id);
-            self.facets.waiting.push(Noted { seq, at, session, facets });
+            self.facets.waiting.push(Noted {
+                seq,
+                at,
+                session,
+                facets,
+            });
         }
     }
 
@@ -171,7 +195,9 @@ impl Committer {
                     return facet::catch_up(&this.connection);
                 }
                 let mut statement = this.connection.prepare_cached(facet::INSERT)?;
-                waiting.iter().try_for_each(|noted| facet::insert(&mut statement, noted))
+                waiting
+                    .iter()
+                    .try_for_each(|noted| facet::insert(&mut statement, noted))
             })
         });
         self.facets.is_behind = written.is_err();
@@ -196,7 +222,10 @@ impl Committer {
         let mut statement = self.connection.prepare_cached(row::INSERT)?;
         for record in records {
             let seq = head.seq + 1;
-            head = Head { seq, hash: chain(&head.hash, seq, record) };
+            head = Head {
+                seq,
+                hash: chain(&head.hash, seq, record),
+            };
             row::insert(&mut statement, seq, record, &head.hash)?;
         }
         Ok(head)
@@ -230,9 +259,10 @@ impl Committer {
         }
         match meaning(error) {
             Meaning::NoRoom => JournalError::Full(self.no_room()),
-            Meaning::NumberTaken => {
-                JournalError::Broken(format!("another process writes to `{}`", self.path.display()))
-            }
+            Meaning::NumberTaken => JournalError::Broken(format!(
+                "another process writes to `{}`",
+                self.path.display()
+            )),
             Meaning::SyncLost => self.give_up(error),
             Meaning::Other => JournalError::Broken(format!("`{}`: {error}", self.path.display())),
         }
@@ -242,8 +272,9 @@ impl Committer {
     /// success, so no later promise would be worth anything. A restart reads what is really there.
     fn give_up(&mut self, error: &rusqlite::Error) -> JournalError {
         let path = self.path.display();
-        let text =
-            format!("the disk under `{path}` failed to sync ({error}); restart the host once it is well");
+        let text = format!(
+            "the disk under `{path}` failed to sync ({error}); restart the host once it is well"
+        );
         let lost = JournalError::Broken(text);
         self.lost = Some(lost.clone());
         lost
@@ -251,7 +282,10 @@ impl Committer {
 
     /// SQLite says the same of its own limit and of the disk's, so the text gives what tells them apart.
     fn no_room(&self) -> String {
-        let pragma = |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let pragma = |name| {
+            self.connection
+                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+        };
         let used = pragma("page_count").unwrap_or(0) * pragma("page_size").unwrap_or(0);
         format!(
             "`{}` holds {used} bytes of the {} it may (setting `limits.journal`); \
@@ -304,7 +338,10 @@ impl Committer {
 }
 
 fn strongest(batch: &[Append]) -> Strength {
-    if batch.iter().any(|append| append.strength == Strength::Synced) {
+    if batch
+        .iter()
+        .any(|append| append.strength == Strength::Synced)
+    {
         Strength::Synced
     } else {
         Strength::Committed
@@ -317,7 +354,10 @@ fn committed_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
         connection.prepare_cached("SELECT seq, hash FROM record ORDER BY seq DESC LIMIT 1")?;
     let mut rows = statement.query([])?;
     let Some(row) = rows.next()? else {
-        return Ok(Some(Head { seq: 0, hash: GENESIS }));
+        return Ok(Some(Head {
+            seq: 0,
+            hash: GENESIS,
+        }));
     };
     let (seq, hash) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_blob());
     let (Ok(seq), Ok(hash)) = (seq, hash) else {
@@ -329,7 +369,9 @@ fn committed_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
 
 /// How long the log is, after the checkpoint that the pragma names.
 fn log_pages(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
-    connection.prepare_cached(pragma)?.query_row([], |row| row.get(1))
+    connection
+        .prepare_cached(pragma)?
+        .query_row([], |row| row.get(1))
 }
 
 /// What an error asks for.

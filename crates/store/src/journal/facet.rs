@@ -27,7 +27,12 @@ pub(crate) struct Noted {
 }
 
 pub(super) fn insert(statement: &mut CachedStatement<'_>, noted: &Noted) -> rusqlite::Result<()> {
-    let Noted { seq, at, session, facets } = noted;
+    let Noted {
+        seq,
+        at,
+        session,
+        facets,
+    } = noted;
     statement.execute(params![
         seq.cast_signed(),
         at.as_microsecond(),
@@ -42,8 +47,9 @@ pub(super) fn insert(statement: &mut CachedStatement<'_>, noted: &Noted) -> rusq
 
 /// The last record that the table knows of. It follows the records without holes, so what comes behind this one is not in it yet.
 pub(crate) fn last(connection: &Connection) -> rusqlite::Result<i64> {
-    let last: Option<i64> =
-        connection.prepare_cached("SELECT max(seq) FROM facet")?.query_row([], |row| row.get(0))?;
+    let last: Option<i64> = connection
+        .prepare_cached("SELECT max(seq) FROM facet")?
+        .query_row([], |row| row.get(0))?;
     Ok(last.unwrap_or(0))
 }
 
@@ -53,7 +59,12 @@ pub(super) fn catch_up(connection: &Connection) -> rusqlite::Result<()> {
     let mut insert_one = connection.prepare_cached(INSERT)?;
     behind(connection, |stored, facets| {
         let StoredRecord { seq, record, .. } = stored;
-        let noted = Noted { seq, at: record.at, session: record.session_id, facets };
+        let noted = Noted {
+            seq,
+            at: record.at,
+            session: record.session_id,
+            facets,
+        };
         insert(&mut insert_one, &noted)
     })
 }
@@ -94,7 +105,11 @@ fn from_the_beginning(connection: &Connection, end: &StoredRecord) -> Option<Tol
 
 /// What the table says beside a record, in the columns after the record's own. The outer `None`: there is no row;
 /// the inner one: it is none that the writer wrote.
-pub(crate) fn beside(row: &Row<'_>, at: Timestamp, session: Option<&SessionId>) -> Option<Option<Facets>> {
+pub(crate) fn beside(
+    row: &Row<'_>,
+    at: Timestamp,
+    session: Option<&SessionId>,
+) -> Option<Option<Facets>> {
     const FIRST: usize = 9;
     let text = |place: usize| row.get_ref(FIRST + place).ok()?.as_str_or_null().ok();
     row.get_ref(FIRST).ok()?.as_i64_or_null().ok()??;
@@ -125,7 +140,10 @@ const STANDS_FOR_ITS_CALL: &str = "(facet.outcome IS NOT NULL OR NOT EXISTS (
     SELECT 1 FROM record AS other WHERE other.invocation = record.invocation AND other.kind = 'ended'))";
 
 /// Calls, newest first, also those that the table does not know of yet: a host beside this writes it in large pieces.
-pub(crate) fn find_all(connection: &Connection, query: &Query) -> Result<Vec<StoredRecord>, ReadError> {
+pub(crate) fn find_all(
+    connection: &Connection,
+    query: &Query,
+) -> Result<Vec<StoredRecord>, ReadError> {
     Lag::read(connection, query)?.next_page(connection, &mut query.clone())
 }
 
@@ -146,9 +164,12 @@ impl Lag {
         behind(connection, |stored, facets| {
             let has_ended = |id| {
                 let records = query::records_of(connection, id).unwrap_or_default();
-                records.iter().any(|row| row.record.kind == RecordKind::Ended)
+                records
+                    .iter()
+                    .any(|row| row.record.kind == RecordKind::Ended)
             };
-            let stands = facets.outcome.is_some() || !stored.record.invocation_id.is_some_and(has_ended);
+            let stands =
+                facets.outcome.is_some() || !stored.record.invocation_id.is_some_and(has_ended);
             if stands && query.takes(&stored, &facets) {
                 calls.push(stored);
             }
@@ -169,8 +190,14 @@ impl Lag {
         let mut found = self.calls.split_off(of_these);
         found.reverse();
         if found.len() < query.limit {
-            let before = query.before.map_or(self.up_to + 1, |before| before.min(self.up_to + 1));
-            let rest = Query { before: Some(before), limit: query.limit - found.len(), ..query.clone() };
+            let before = query
+                .before
+                .map_or(self.up_to + 1, |before| before.min(self.up_to + 1));
+            let rest = Query {
+                before: Some(before),
+                limit: query.limit - found.len(),
+                ..query.clone()
+            };
             found.extend(find(connection, &rest)?);
         }
         if let Some(last) = found.last() {
@@ -213,9 +240,13 @@ fn of_tool(
     query: &Query,
     tool: Option<&str>,
 ) -> Result<Vec<StoredRecord>, ReadError> {
-    let before = query.before.map(|before| i64::try_from(before).unwrap_or(i64::MAX));
-    let (since, until) =
-        (query.since.map(Timestamp::as_microsecond), query.until.map(Timestamp::as_microsecond));
+    let before = query
+        .before
+        .map(|before| i64::try_from(before).unwrap_or(i64::MAX));
+    let (since, until) = (
+        query.since.map(Timestamp::as_microsecond),
+        query.until.map(Timestamp::as_microsecond),
+    );
     let outcome = query.outcome.map(Outcome::as_str);
     let session = query.session.as_ref().map(SessionId::as_str);
     let conditions: [(&str, Option<&dyn ToSql>); 8] = [
@@ -224,9 +255,15 @@ fn of_tool(
         ("facet.at <", until.as_ref().map(|value| value as _)),
         ("facet.session =", session.as_ref().map(|value| value as _)),
         ("facet.tool =", tool.as_ref().map(|value| value as _)),
-        ("facet.principal =", query.principal.as_ref().map(|value| value as _)),
+        (
+            "facet.principal =",
+            query.principal.as_ref().map(|value| value as _),
+        ),
         ("facet.outcome =", outcome.as_ref().map(|value| value as _)),
-        ("facet.correlation =", query.correlation.as_ref().map(|value| value as _)),
+        (
+            "facet.correlation =",
+            query.correlation.as_ref().map(|value| value as _),
+        ),
     ];
     let mut sql = String::from(concat!(
         "SELECT ",
@@ -242,6 +279,9 @@ fn of_tool(
     }
     let limit = query::to_limit(query.limit);
     values.push(&limit);
-    sql.push_str(&format!("{STANDS_FOR_ITS_CALL} ORDER BY facet.seq DESC LIMIT ?{}", values.len()));
+    sql.push_str(&format!(
+        "{STANDS_FOR_ITS_CALL} ORDER BY facet.seq DESC LIMIT ?{}",
+        values.len()
+    ));
     query::all(connection, &sql, values.as_slice())
 }

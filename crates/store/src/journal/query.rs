@@ -16,11 +16,14 @@ macro_rules! select {
 const OF_INVOCATION: &str = select!("WHERE invocation = ?1 ORDER BY seq");
 const OF_REQUEST: &str = select!("WHERE session = ?1 AND request = ?2 ORDER BY seq DESC LIMIT 1");
 // The kinds stand here exactly as in the partial indexes, or SQLite would not use them.
-const OF_SESSION: &str =
-    select!("WHERE session = ?1 AND kind IN ('session_opened', 'session_closed') ORDER BY seq DESC LIMIT 1");
-const LAST_START: &str = "SELECT seq FROM record WHERE kind = 'host_started' ORDER BY seq DESC LIMIT 1";
+const OF_SESSION: &str = select!(
+    "WHERE session = ?1 AND kind IN ('session_opened', 'session_closed') ORDER BY seq DESC LIMIT 1"
+);
+const LAST_START: &str =
+    "SELECT seq FROM record WHERE kind = 'host_started' ORDER BY seq DESC LIMIT 1";
 const PAGE: &str = select!("WHERE seq > ?1 ORDER BY seq LIMIT ?2");
-const SESSION_PAGE: &str = select!("WHERE seq > ?1 AND seq <= ?2 AND session = ?3 ORDER BY seq LIMIT ?4");
+const SESSION_PAGE: &str =
+    select!("WHERE seq > ?1 AND seq <= ?2 AND session = ?3 ORDER BY seq LIMIT ?4");
 const BETWEEN: &str = select!("WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3");
 const BETWEEN_WITH_FACETS: &str = concat!(
     "SELECT ",
@@ -42,7 +45,11 @@ pub(crate) fn records_of(
     connection: &Connection,
     invocation: InvocationId,
 ) -> Result<Vec<StoredRecord>, ReadError> {
-    all(connection, OF_INVOCATION, [invocation.as_bytes().as_slice()])
+    all(
+        connection,
+        OF_INVOCATION,
+        [invocation.as_bytes().as_slice()],
+    )
 }
 
 pub(super) fn newest_of_request(
@@ -93,7 +100,11 @@ pub(crate) fn session_page(
     let end = from.saturating_add(SESSION_SPAN).min(last).max(after);
     let number = |seq| i64::try_from(seq).unwrap_or(i64::MAX);
     let bounds = params![number(from), number(end), session.as_str(), to_limit(limit)];
-    Ok(SessionPage::of(all(connection, SESSION_PAGE, bounds)?, end, limit))
+    Ok(SessionPage::of(
+        all(connection, SESSION_PAGE, bounds)?,
+        end,
+        limit,
+    ))
 }
 
 /// The newest `count` records, oldest first.
@@ -119,12 +130,18 @@ pub(crate) fn of_kind(
     limit: usize,
 ) -> Result<Vec<StoredRecord>, ReadError> {
     let before = i64::try_from(before).unwrap_or(i64::MAX);
-    all(connection, OF_KIND, params![kind.as_str(), before, to_limit(limit)])
+    all(
+        connection,
+        OF_KIND,
+        params![kind.as_str(), before, to_limit(limit)],
+    )
 }
 
 /// The number of the oldest record, or the one after the last where there is none.
 pub(crate) fn first_seq(connection: &Connection) -> Result<u64, ReadError> {
-    let first: Option<i64> = connection.prepare_cached(FIRST)?.query_row([], |row| row.get(0))?;
+    let first: Option<i64> = connection
+        .prepare_cached(FIRST)?
+        .query_row([], |row| row.get(0))?;
     Ok(first.unwrap_or(1).max(0).cast_unsigned())
 }
 
@@ -137,7 +154,12 @@ pub(crate) fn head(connection: &Connection) -> Result<JournalHead, ReadError> {
         Some(row) => (row.seq, row.hash),
         None => (0, GENESIS),
     };
-    Ok(JournalHead { seq, hash, first: first_seq(connection)?, bytes })
+    Ok(JournalHead {
+        seq,
+        hash,
+        first: first_seq(connection)?,
+        bytes,
+    })
 }
 
 /// Shows each of up to `limit` rows between two numbers to `visit`, and tells the number of the last one.

@@ -55,8 +55,13 @@ impl Scans {
                 scan(&connection);
             }
         };
-        let thread = thread::Builder::new().name("journal-read".into()).spawn(work)?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name("journal-read".into())
+            .spawn(work)?;
+        Ok(Self {
+            queue: Some(queue),
+            thread: Some(thread),
+        })
     }
 
     pub(super) fn run<T: Send + 'static>(
@@ -72,7 +77,10 @@ impl Scans {
                     let _ = done.send(ask(connection).map_err(JournalError::from));
                 }
             };
-            queue.send(Box::new(scan)).await.map_err(|_| JournalError::Closed)?;
+            queue
+                .send(Box::new(scan))
+                .await
+                .map_err(|_| JournalError::Closed)?;
             answer.await.unwrap_or(Err(JournalError::Closed))
         })
     }

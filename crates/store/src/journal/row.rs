@@ -43,8 +43,11 @@ macro_rules! columns_of {
 }
 pub(super) use columns_of;
 
-pub(super) const INSERT: &str =
-    concat!("INSERT INTO record (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+pub(super) const INSERT: &str = concat!(
+    "INSERT INTO record (",
+    columns!(),
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+);
 
 const HASH: usize = 7;
 
@@ -89,7 +92,10 @@ pub(super) fn insert(
         seq.cast_signed(),
         record.kind.as_str(),
         record.at.as_microsecond(),
-        record.invocation_id.as_ref().map(|id| id.as_bytes().as_slice()),
+        record
+            .invocation_id
+            .as_ref()
+            .map(|id| id.as_bytes().as_slice()),
         record.session_id.as_ref().map(SessionId::as_str),
         request.map(|request| request.id.as_str()),
         request.map(|request| request.digest.as_slice()),
@@ -103,14 +109,28 @@ pub(super) fn insert(
 /// Takes nothing on faith: a column of another type or length than the writer writes is damage.
 pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, ReadError> {
     let seq = row.get_ref(0)?.as_i64().unwrap_or_default();
-    let cell = |place, column| Ok::<_, ReadError>(Cell { seq, column, value: row.get_ref(place)? });
+    let cell = |place, column| {
+        Ok::<_, ReadError>(Cell {
+            seq,
+            column,
+            value: row.get_ref(place)?,
+        })
+    };
     let kind = cell(1, "kind")?;
     let at = cell(2, "at")?;
     let request = cell(5, "request")?;
-    let request = match (request.text_or_null()?, cell(6, "request_digest")?.bytes_or_null()?) {
+    let request = match (
+        request.text_or_null()?,
+        cell(6, "request_digest")?.bytes_or_null()?,
+    ) {
         (None, None) => None,
-        (Some(id), Some(digest)) => Some(RequestKey { id: RequestId::new(id), digest }),
-        (Some(_), None) | (None, Some(_)) => return Err(request.damaged("stands without its other half")),
+        (Some(id), Some(digest)) => Some(RequestKey {
+            id: RequestId::new(id),
+            digest,
+        }),
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(request.damaged("stands without its other half"));
+        }
     };
     let session = cell(4, "session")?;
     let session_id = session.text_or_null()?.map(SessionId::new);
@@ -118,17 +138,27 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<StoredRecord, ReadError> {
         return Err(session.damaged("is empty"));
     }
     let record = Record {
-        kind: RecordKind::from_word(kind.text()?).ok_or_else(|| kind.damaged("is no known kind"))?,
-        at: Timestamp::from_microsecond(at.integer()?).map_err(|_| at.damaged("is out of range"))?,
-        invocation_id: cell(3, "invocation")?.bytes_or_null()?.map(InvocationId::from_bytes),
+        kind: RecordKind::from_word(kind.text()?)
+            .ok_or_else(|| kind.damaged("is no known kind"))?,
+        at: Timestamp::from_microsecond(at.integer()?)
+            .map_err(|_| at.damaged("is out of range"))?,
+        invocation_id: cell(3, "invocation")?
+            .bytes_or_null()?
+            .map(InvocationId::from_bytes),
         session_id,
         request,
         body: cell(8, "body")?.text()?.into(),
         facets: None,
     };
     let hash = cell(HASH, "hash")?;
-    let hash = hash.bytes_or_null()?.ok_or_else(|| hash.damaged("is missing"))?;
-    Ok(StoredRecord { seq: seq.cast_unsigned(), record, hash })
+    let hash = hash
+        .bytes_or_null()?
+        .ok_or_else(|| hash.damaged("is missing"))?;
+    Ok(StoredRecord {
+        seq: seq.cast_unsigned(),
+        record,
+        hash,
+    })
 }
 
 /// The hash a row carries, where the rest of the row may be damaged.
@@ -144,7 +174,11 @@ struct Cell<'a> {
 
 impl<'a> Cell<'a> {
     fn damaged(&self, why: &'static str) -> ReadError {
-        ReadError::Damaged { seq: self.seq, column: self.column, why }
+        ReadError::Damaged {
+            seq: self.seq,
+            column: self.column,
+            why,
+        }
     }
 
     fn mistyped(&self, error: &FromSqlError) -> ReadError {
@@ -163,11 +197,16 @@ impl<'a> Cell<'a> {
     }
 
     fn text_or_null(&self) -> Result<Option<&'a str>, ReadError> {
-        self.value.as_str_or_null().map_err(|error| self.mistyped(&error))
+        self.value
+            .as_str_or_null()
+            .map_err(|error| self.mistyped(&error))
     }
 
     fn bytes_or_null<const N: usize>(&self) -> Result<Option<[u8; N]>, ReadError> {
-        let bytes = self.value.as_blob_or_null().map_err(|error| self.mistyped(&error))?;
+        let bytes = self
+            .value
+            .as_blob_or_null()
+            .map_err(|error| self.mistyped(&error))?;
         let sized = bytes.map(<[u8; N]>::try_from).transpose();
         sized.map_err(|_| self.damaged("has another length"))
     }

@@ -96,19 +96,28 @@ enum Identity {
 
 pub(super) fn open_for_writing(path: &Path, max_bytes: u64) -> Result<Connection, OpenError> {
     let sqlite = |source| sqlite_error(path, source);
-    disk::create_private_file(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
+    disk::create_private_file(path).map_err(|source| OpenError::Io {
+        path: path.to_path_buf(),
+        source,
+    })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
     // Looked at before the first setting, which might already change a foreign file.
     let version = known_version(path, &connection)?;
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sqlite)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(sqlite)?;
     if mode != "wal" {
-        return Err(OpenError::NoLog { path: path.to_path_buf() });
+        return Err(OpenError::NoLog {
+            path: path.to_path_buf(),
+        });
     }
     set_up_writer(&connection, max_bytes).map_err(sqlite)?;
     migrate(&mut connection, version).map_err(|source| match source.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => OpenError::NoRoom { path: path.to_path_buf(), max_bytes },
+        Some(ErrorCode::DiskFull) => OpenError::NoRoom {
+            path: path.to_path_buf(),
+            max_bytes,
+        },
         _ => sqlite(source),
     })?;
     Ok(connection)
@@ -116,15 +125,21 @@ pub(super) fn open_for_writing(path: &Path, max_bytes: u64) -> Result<Connection
 
 /// A connection that cannot change the file, whether a host runs, has ended or was killed.
 pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
-    if let disk::Found::Nothing =
-        disk::look(path).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?
-    {
-        return Err(OpenError::Missing { path: path.to_path_buf() });
+    if let disk::Found::Nothing = disk::look(path).map_err(|source| OpenError::Io {
+        path: path.to_path_buf(),
+        source,
+    })? {
+        return Err(OpenError::Missing {
+            path: path.to_path_buf(),
+        });
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|source| sqlite_error(path, source))?;
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(|source| sqlite_error(path, source))?;
     match known_version(path, &connection) {
-        Err(OpenError::Sqlite { source, .. }) if cannot_open(&source) => open_as_unchanging(path, flags),
+        Err(OpenError::Sqlite { source, .. }) if cannot_open(&source) => {
+            open_as_unchanging(path, flags)
+        }
         Err(error) => Err(error),
         Ok(_) => set_up_reader(path, connection),
     }
@@ -135,10 +150,14 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
 fn open_as_unchanging(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    let left =
-        disk::length(Path::new(&log)).map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
+    let left = disk::length(Path::new(&log)).map_err(|source| OpenError::Io {
+        path: path.to_path_buf(),
+        source,
+    })?;
     if left > 0 {
-        return Err(OpenError::UnfinishedLog { path: path.to_path_buf() });
+        return Err(OpenError::UnfinishedLog {
+            path: path.to_path_buf(),
+        });
     }
     let connection =
         Connection::open_with_flags(unchanging_address(path), flags | OpenFlags::SQLITE_OPEN_URI)
@@ -169,7 +188,11 @@ fn known_version(path: &Path, connection: &Connection) -> Result<usize, OpenErro
         }
         Ok(Identity::Empty) => Ok(0),
         Ok(Identity::Version(version)) => Ok(version),
-        Ok(Identity::Newer(found)) => Err(OpenError::Newer { path, found, known: MIGRATIONS.len() as i64 }),
+        Ok(Identity::Newer(found)) => Err(OpenError::Newer {
+            path,
+            found,
+            known: MIGRATIONS.len() as i64,
+        }),
         Ok(Identity::Foreign) => Err(OpenError::Foreign { path }),
         Err(source) if source.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             Err(OpenError::Foreign { path })
@@ -179,9 +202,11 @@ fn known_version(path: &Path, connection: &Connection) -> Result<usize, OpenErro
 }
 
 fn identify(connection: &Connection) -> rusqlite::Result<Identity> {
-    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let application: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let objects: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(match (application, usize::try_from(version)) {
         (0, Ok(0)) if objects == 0 => Identity::Empty,
         (APPLICATION_ID, Ok(known @ 1..=MIGRATIONS_LEN)) => Identity::Version(known),
@@ -213,8 +238,9 @@ fn migrate(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
 }
 
 fn set_up_writer(connection: &Connection, max_bytes: u64) -> rusqlite::Result<()> {
-    let page: u64 =
-        connection.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0))?.cast_unsigned();
+    let page: u64 = connection
+        .pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0))?
+        .cast_unsigned();
     let pages = (max_bytes / page.max(1)).clamp(1, u64::from(u32::MAX) - 1);
     connection.pragma_update_and_check(None, "max_page_count", pages.cast_signed(), |_| Ok(()))?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
@@ -272,12 +298,16 @@ fn schema_of(connection: &Connection) -> rusqlite::Result<Vec<(String, Option<St
 fn cannot_open(error: &rusqlite::Error) -> bool {
     match error {
         rusqlite::Error::SqliteFailure(failure, _) => {
-            failure.code == ErrorCode::CannotOpen || failure.extended_code == ffi::SQLITE_READONLY_CANTINIT
+            failure.code == ErrorCode::CannotOpen
+                || failure.extended_code == ffi::SQLITE_READONLY_CANTINIT
         }
         _ => false,
     }
 }
 
 fn sqlite_error(path: &Path, source: rusqlite::Error) -> OpenError {
-    OpenError::Sqlite { path: path.to_path_buf(), source }
+    OpenError::Sqlite {
+        path: path.to_path_buf(),
+        source,
+    }
 }

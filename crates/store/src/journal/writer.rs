@@ -63,14 +63,24 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, path: &Path, max_bytes: u64) -> Result<Self, OpenError> {
+    pub(super) fn start(
+        connection: Connection,
+        path: &Path,
+        max_bytes: u64,
+    ) -> Result<Self, OpenError> {
         let committer = Committer::new(connection, path, max_bytes)?;
         let (queue, inbox) = mpsc::channel(QUEUE);
         let thread = thread::Builder::new()
             .name("journal-write".into())
             .spawn(move || run(committer, inbox))
-            .map_err(|source| OpenError::Io { path: path.to_path_buf(), source })?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+            .map_err(|source| OpenError::Io {
+                path: path.to_path_buf(),
+                source,
+            })?;
+        Ok(Self {
+            queue: Some(queue),
+            thread: Some(thread),
+        })
     }
 
     /// The record is in the queue when this returns, except where the queue is full; so appends made one
@@ -90,7 +100,10 @@ impl Writer {
     pub(super) async fn write_facets(&self) -> Result<(), JournalError> {
         let (done, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or(JournalError::Closed)?;
-        queue.send(Job::WriteFacets(done)).await.map_err(|_| JournalError::Closed)?;
+        queue
+            .send(Job::WriteFacets(done))
+            .await
+            .map_err(|_| JournalError::Closed)?;
         answer.await.unwrap_or(Err(JournalError::Closed))
     }
 
@@ -126,7 +139,11 @@ fn enqueue(
         return refused(why);
     }
     let (done, answer) = oneshot::channel();
-    let left_over = match queue.try_send(Job::Append(Append { record, strength, done })) {
+    let left_over = match queue.try_send(Job::Append(Append {
+        record,
+        strength,
+        done,
+    })) {
         Ok(()) => None,
         Err(TrySendError::Full(job)) => Some(job),
         Err(TrySendError::Closed(_)) => return refused(JournalError::Closed),
@@ -135,7 +152,11 @@ fn enqueue(
         if let Some(job) = left_over {
             queue.send(job).await.map_err(|_| JournalError::Closed)?;
         }
-        let lost = |_| Err(JournalError::Broken("the writer ended before it answered".into()));
+        let lost = |_| {
+            Err(JournalError::Broken(
+                "the writer ended before it answered".into(),
+            ))
+        };
         answer.await.unwrap_or_else(lost)
     })
 }
@@ -146,9 +167,14 @@ fn unfit(record: &Record) -> Option<JournalError> {
     // To the chain an empty session is none, so the file holds none: else one could be made of the other.
     let is_empty = |session: &SessionId| session.as_str().is_empty();
     if length > LONGEST_BODY {
-        Some(JournalError::TooLong { size: length, limit: LONGEST_BODY })
+        Some(JournalError::TooLong {
+            size: length,
+            limit: LONGEST_BODY,
+        })
     } else if record.session_id.as_ref().is_some_and(is_empty) {
-        Some(JournalError::Broken("a record names a session with an empty id".into()))
+        Some(JournalError::Broken(
+            "a record names a session with an empty id".into(),
+        ))
     } else {
         None
     }
@@ -193,7 +219,9 @@ fn write(committer: &mut Committer, waiting: &mut Vec<Append>) {
     while !waiting.is_empty() {
         let count = batch_length(waiting);
         let outcome = committer.commit(&waiting[..count]);
-        answer(waiting.drain(..count), &outcome, |seq, record| committer.note_facets(seq, record));
+        answer(waiting.drain(..count), &outcome, |seq, record| {
+            committer.note_facets(seq, record);
+        });
         // After the answers: this and copying the log take tens of milliseconds, and nobody needs to wait.
         committer.write_facets_if_due();
         committer.checkpoint_if_due();
@@ -251,9 +279,15 @@ mod tests {
         let (queue, inbox) = mpsc::channel::<Job>(4);
         let pending = enqueue(&queue, record("{}"), Strength::Committed);
         drop(inbox);
-        assert!(matches!(pending.await, Err(JournalError::Broken(_))), "its record was in the queue");
+        assert!(
+            matches!(pending.await, Err(JournalError::Broken(_))),
+            "its record was in the queue"
+        );
         let late = enqueue(&queue, record("{}"), Strength::Committed).await;
-        assert!(matches!(late, Err(JournalError::Closed)), "the queue was closed");
+        assert!(
+            matches!(late, Err(JournalError::Closed)),
+            "the queue was closed"
+        );
     }
 
     #[tokio::test]
@@ -271,7 +305,11 @@ mod tests {
         let check = |sizes: &[usize], expected: usize| {
             let append = |&size: &usize| {
                 let (done, _) = tokio::sync::oneshot::channel();
-                Append { record: record(&" ".repeat(size)), strength: Strength::Committed, done }
+                Append {
+                    record: record(&" ".repeat(size)),
+                    strength: Strength::Committed,
+                    done,
+                }
             };
             let waiting: Vec<Append> = sizes.iter().map(append).collect();
             assert_eq!(batch_length(&waiting), expected, "{sizes:?}");

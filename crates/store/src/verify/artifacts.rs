@@ -41,7 +41,11 @@ struct Naming {
 impl Named {
     pub(super) fn add(&mut self, seq: u64, at: Timestamp, contents: &[NamedContent]) {
         for content in contents {
-            let naming = Naming { seq, last: at, size: content.size };
+            let naming = Naming {
+                seq,
+                last: at,
+                size: content.size,
+            };
             let naming = self.0.entry(content.digest).or_insert(naming);
             naming.last = naming.last.max(at);
         }
@@ -49,7 +53,9 @@ impl Named {
 }
 
 pub(super) fn check(place: &ArtifactsPlace, check: &mut Check, mut progress: impl FnMut(u64, u64)) {
-    let Some(Named(named)) = check.named.take() else { return };
+    let Some(Named(named)) = check.named.take() else {
+        return;
+    };
     let total = named.values().map(|naming| naming.size).sum();
     check.counts().named = named.len() as u64;
     let mut done = 0;
@@ -63,7 +69,13 @@ pub(super) fn check(place: &ArtifactsPlace, check: &mut Check, mut progress: imp
             Ok(Found::Nothing) if naming.last < place.kept_since => check.counts().expired += 1,
             Ok(Found::Nothing) => check.found(naming.seq, Flaw::ArtifactMissing(digest)),
             Err(error) => {
-                check.found(naming.seq, Flaw::ArtifactUnreadable { digest, why: error.to_string() });
+                check.found(
+                    naming.seq,
+                    Flaw::ArtifactUnreadable {
+                        digest,
+                        why: error.to_string(),
+                    },
+                );
             }
         }
         done += naming.size;
@@ -87,7 +99,9 @@ fn look_at(
     let path = folder.join(&hex[..2]).join(&hex);
     let mut hasher = Sha256::new();
     let read = disk::read_in_pieces(&path, PIECE, |piece| hasher.update(piece))?;
-    let Some(bytes) = read else { return Ok(Found::Nothing) };
+    let Some(bytes) = read else {
+        return Ok(Found::Nothing);
+    };
     check.counts().bytes += bytes;
     let is_it = bytes == naming.size && hasher.finalize()[..] == digest.0;
     Ok(if is_it { Found::Intact } else { Found::Changed })

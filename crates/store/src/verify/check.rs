@@ -94,12 +94,17 @@ impl Check {
 
     /// Where the records begin. A host beside the check may have removed some of those that were not read yet.
     pub(super) fn begin_at(&mut self, anchor: Option<Anchor>) {
-        let Some(Anchor { up_to, hash }) = anchor else { return };
+        let Some(Anchor { up_to, hash }) = anchor else {
+            return;
+        };
         if up_to >= self.next {
             self.next = up_to + 1;
             self.previous = Some(hash);
             self.report.removed_up_to = up_to;
-            self.report.head = SealedHead { seq: Some(up_to), hash };
+            self.report.head = SealedHead {
+                seq: Some(up_to),
+                hash,
+            };
             self.saw(up_to, &hash);
         }
     }
@@ -114,20 +119,31 @@ impl Check {
             return self.found(seq, Flaw::BeforeAnchor);
         }
         if seq > self.next {
-            self.found(seq, Flaw::Missing { first: self.next, last: seq - 1 });
+            self.found(
+                seq,
+                Flaw::Missing {
+                    first: self.next,
+                    last: seq - 1,
+                },
+            );
             self.previous = None;
         }
         self.next = seq + 1;
         match decode(row) {
             Ok(stored) => self.visit_record(&stored, row, beside),
-            Err(ReadError::Damaged { column, why, .. }) => self.found(seq, Flaw::Column { column, why }),
+            Err(ReadError::Damaged { column, why, .. }) => {
+                self.found(seq, Flaw::Column { column, why });
+            }
             Err(error @ (ReadError::Sqlite(_) | ReadError::OlderFormat)) => {
                 self.found(seq, Flaw::Storage(error.to_string()));
             }
         }
         self.previous = stored_hash(row);
         if let Some(hash) = self.previous {
-            self.report.head = SealedHead { seq: Some(seq), hash };
+            self.report.head = SealedHead {
+                seq: Some(seq),
+                hash,
+            };
             self.saw(seq, &hash);
         }
     }
@@ -141,7 +157,10 @@ impl Check {
 
     fn visit_record(&mut self, stored: &StoredRecord, row: &Row<'_>, beside: Beside) {
         let StoredRecord { seq, record, hash } = stored;
-        if self.previous.is_some_and(|previous| chain(&previous, *seq, record) != *hash) {
+        if self
+            .previous
+            .is_some_and(|previous| chain(&previous, *seq, record) != *hash)
+        {
             self.found(*seq, Flaw::Chain);
         }
         let told = self.facets.read(record);
@@ -182,7 +201,14 @@ impl Check {
         let before = self.calls.insert(id, state);
         if before == Some(Call::Ended) {
             self.calls.insert(id, Call::Ended);
-            self.found(seq, if ends { Flaw::SecondEnd(id) } else { Flaw::AfterEnd(id) });
+            self.found(
+                seq,
+                if ends {
+                    Flaw::SecondEnd(id)
+                } else {
+                    Flaw::AfterEnd(id)
+                },
+            );
         }
     }
 
@@ -196,9 +222,14 @@ impl Check {
                 None => self.found(0, Flaw::Head(head)),
             }
         }
-        self.report.problems.sort_by_key(|problem| (problem.seq == 0, problem.seq));
+        self.report
+            .problems
+            .sort_by_key(|problem| (problem.seq == 0, problem.seq));
         self.report.invocations = self.calls.len() as u64;
-        let open = self.calls.into_iter().filter(|(_, state)| *state == Call::Open);
+        let open = self
+            .calls
+            .into_iter()
+            .filter(|(_, state)| *state == Call::Open);
         self.report.open_invocations = open.map(|(id, _)| id).collect();
         self.report.open_invocations.sort();
         self.report

@@ -182,6 +182,9 @@ impl VerifyReport {
 
     /// The first record that is not as it was written.
     pub fn first_bad(&self) -> Option<u64> {
-        self.problems.iter().map(|problem| problem.seq).find(|seq| *seq > 0)
+        self.problems
+            .iter()
+            .map(|problem| problem.seq)
+            .find(|seq| *seq > 0)
     }
 }

@@ -15,7 +15,10 @@ pub struct SealedHead {
 
 impl SealedHead {
     /// Before the first record.
-    pub(super) const NOTHING: Self = Self { seq: Some(0), hash: GENESIS };
+    pub(super) const NOTHING: Self = Self {
+        seq: Some(0),
+        hash: GENESIS,
+    };
 }
 
 /// Why a text is no head.
@@ -30,7 +33,9 @@ impl fmt::Display for SealedHead {
         if let Some(seq) = self.seq {
             write!(f, "{seq}:")?;
         }
-        self.hash.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.hash
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -63,7 +68,11 @@ mod tests {
             let read = text.parse::<SealedHead>().ok();
             assert_eq!(read.as_ref().map(|head| head.seq), expected, "{text}");
             if let Some(head) = read {
-                assert_eq!(head.to_string(), text.to_lowercase(), "it is written as it was read");
+                assert_eq!(
+                    head.to_string(),
+                    text.to_lowercase(),
+                    "it is written as it was read"
+                );
             }
         };
         check(&format!("7:{}", "ab".repeat(32)), Some(Some(7)));

@@ -18,7 +18,11 @@ const BLOCK: u64 = 4 << 10;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn options(total: u64) -> BlobOptions {
-    BlobOptions { total, one: u64::MAX, age: Some(30 * DAY) }
+    BlobOptions {
+        total,
+        one: u64::MAX,
+        age: Some(30 * DAY),
+    }
 }
 
 fn data_dir(folder: &TempDir) -> DataDir {
@@ -39,13 +43,24 @@ async fn put(blobs: &DiskBlobs, bytes: &[u8]) -> Result<KeptBlob, BlobError> {
 /// Every file in the folder of kept contents.
 fn files(folder: &TempDir) -> Vec<PathBuf> {
     let list = |path: &Path| -> Vec<PathBuf> {
-        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect()
+        fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect()
     };
-    list(&folder.path().join("data/blobs")).iter().flat_map(|shard| list(shard)).collect()
+    list(&folder.path().join("data/blobs"))
+        .iter()
+        .flat_map(|shard| list(shard))
+        .collect()
 }
 
 fn grow_old(path: &Path, age: Duration) {
-    File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+    File::options()
+        .write(true)
+        .open(path)
+        .unwrap()
+        .set_modified(SystemTime::now() - age)
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,29 +86,57 @@ async fn a_content_is_a_private_file_named_by_its_digest_and_counts_after_a_rest
     let path = folder.path().join("data/blobs").join(&hex[..2]).join(&hex);
     assert_eq!(files(&folder), std::slice::from_ref(&path));
     assert_eq!(fs::read(&path).unwrap(), blocks(7, 6));
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(
+        fs::metadata(path.parent().unwrap())
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o700
+    );
 
     let dir = data_dir(&folder);
     let again = DiskBlobs::open(&dir, options(10 * BLOCK)).unwrap();
     assert_eq!(again.used(), 6 * BLOCK);
-    assert!(matches!(put(&again, &blocks(8, 5)).await, Err(BlobError::Full { limit: 40_960, .. })));
+    assert!(matches!(
+        put(&again, &blocks(8, 5)).await,
+        Err(BlobError::Full { limit: 40_960, .. })
+    ));
     put(&again, &blocks(8, 4)).await.unwrap();
     let looked = BlobFiles::at(&dir).open(&kept.digest).unwrap().unwrap();
-    assert_eq!((looked.size(), looked.read(6 * BLOCK - 1, 9).unwrap()), (6 * BLOCK, vec![7]));
+    assert_eq!(
+        (looked.size(), looked.read(6 * BLOCK - 1, 9).unwrap()),
+        (6 * BLOCK, vec![7])
+    );
 }
 
 #[tokio::test]
 async fn one_content_can_be_too_large_where_there_is_room_for_more() {
     let folder = tempfile::tempdir().unwrap();
-    let one = BlobOptions { one: 300_000, ..options(1 << 30) };
+    let one = BlobOptions {
+        one: 300_000,
+        ..options(1 << 30)
+    };
     let blobs = DiskBlobs::open(&data_dir(&folder), one).unwrap();
     let refused = put(&blobs, &vec![1; 300_001]).await;
-    assert_eq!(refused, Err(BlobError::TooLarge { limit: 300_000, setting: "limits.artifact" }));
+    assert_eq!(
+        refused,
+        Err(BlobError::TooLarge {
+            limit: 300_000,
+            setting: "limits.artifact"
+        })
+    );
     put(&blobs, &vec![1; 300_000]).await.unwrap();
     let mut writer = blobs.create().await.unwrap();
     writer.write(&vec![2; 300_000]).await.unwrap();
-    assert!(writer.write(&[2]).await.is_err() && writer.write(&[]).await.is_err(), "once refused, over");
+    assert!(
+        writer.write(&[2]).await.is_err() && writer.write(&[]).await.is_err(),
+        "once refused, over"
+    );
     drop(writer);
     assert_eq!(blobs.used(), 300_000);
 }
@@ -105,7 +148,10 @@ async fn when_it_is_full_what_is_too_old_goes_and_nothing_else() {
     let old = put(&blobs, &blocks(1, 4)).await.unwrap();
     grow_old(&files(&folder)[0], 31 * DAY);
     let young = put(&blobs, &blocks(2, 4)).await.unwrap();
-    assert!(blobs.open(old.digest).await.is_ok(), "there is room, so it may stay");
+    assert!(
+        blobs.open(old.digest).await.is_ok(),
+        "there is room, so it may stay"
+    );
     put(&blobs, &blocks(3, 6)).await.unwrap();
     assert_eq!(blobs.open(old.digest).await.err(), Some(BlobError::Missing));
     assert!(blobs.open(young.digest).await.is_ok());
@@ -120,9 +166,15 @@ async fn keeping_it_again_makes_it_young_again() {
     let first = put(&blobs, &blocks(1, 4)).await.unwrap();
     grow_old(&files(&folder)[0], 31 * DAY);
     assert_eq!(put(&blobs, &blocks(1, 4)).await.unwrap(), first);
-    assert_eq!((blobs.clear_away().await.unwrap(), blobs.used()), (0, 4 * BLOCK));
+    assert_eq!(
+        (blobs.clear_away().await.unwrap(), blobs.used()),
+        (0, 4 * BLOCK)
+    );
     grow_old(&files(&folder)[0], 31 * DAY);
-    assert_eq!((blobs.clear_away().await.unwrap(), blobs.used()), (4 * BLOCK, 0));
+    assert_eq!(
+        (blobs.clear_away().await.unwrap(), blobs.used()),
+        (4 * BLOCK, 0)
+    );
     assert_eq!(files(&folder), Vec::<PathBuf>::new());
 }
 
@@ -145,7 +197,11 @@ async fn what_a_dead_host_left_half_written_is_removed() {
         put(&blobs, &blocks(1, 1)).await.unwrap();
         grow_old(&files(&folder)[0], 31 * DAY);
     }
-    fs::write(folder.path().join("data/blobs/tmp/0123456789abcdef"), [0; 999]).unwrap();
+    fs::write(
+        folder.path().join("data/blobs/tmp/0123456789abcdef"),
+        [0; 999],
+    )
+    .unwrap();
     let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
     assert_eq!((files(&folder), blobs.used()), (Vec::new(), 0));
 }
@@ -155,12 +211,26 @@ async fn a_file_that_was_cut_short_is_mended_by_the_same_content() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
     put(&blobs, &blocks(5, 5)).await.unwrap();
-    File::options().write(true).open(&files(&folder)[0]).unwrap().set_len(10).unwrap();
+    File::options()
+        .write(true)
+        .open(&files(&folder)[0])
+        .unwrap()
+        .set_len(10)
+        .unwrap();
     drop(blobs);
     let blobs = DiskBlobs::open(&data_dir(&folder), options(10 * BLOCK)).unwrap();
     assert_eq!(blobs.used(), BLOCK);
     let kept = put(&blobs, &blocks(5, 5)).await.unwrap();
-    assert_eq!(blobs.open(kept.digest).await.unwrap().read(0, 1 << 20).await.unwrap(), blocks(5, 5));
+    assert_eq!(
+        blobs
+            .open(kept.digest)
+            .await
+            .unwrap()
+            .read(0, 1 << 20)
+            .await
+            .unwrap(),
+        blocks(5, 5)
+    );
     assert_eq!(blobs.used(), 5 * BLOCK);
 }
 
@@ -171,7 +241,16 @@ async fn a_file_that_was_changed_in_place_is_mended_by_the_same_content() {
     put(&blobs, &blocks(5, 5)).await.unwrap();
     fs::write(&files(&folder)[0], blocks(6, 5)).unwrap();
     let kept = put(&blobs, &blocks(5, 5)).await.unwrap();
-    assert_eq!(blobs.open(kept.digest).await.unwrap().read(0, 1 << 20).await.unwrap(), blocks(5, 5));
+    assert_eq!(
+        blobs
+            .open(kept.digest)
+            .await
+            .unwrap()
+            .read(0, 1 << 20)
+            .await
+            .unwrap(),
+        blocks(5, 5)
+    );
     assert_eq!((files(&folder).len(), blobs.used()), (1, 5 * BLOCK));
 }
 
@@ -183,12 +262,20 @@ async fn the_smallest_contents_take_a_block_each() {
         put(&blobs, content).await.unwrap();
     }
     assert_eq!(blobs.used(), 3 * BLOCK);
-    assert!(matches!(put(&blobs, b"d").await, Err(BlobError::Full { .. })));
-    assert!(matches!(blobs.create().await.unwrap().finish().await, Err(BlobError::Full { .. })));
+    assert!(matches!(
+        put(&blobs, b"d").await,
+        Err(BlobError::Full { .. })
+    ));
+    assert!(matches!(
+        blobs.create().await.unwrap().finish().await,
+        Err(BlobError::Full { .. })
+    ));
     drop(blobs);
     let again = DiskBlobs::open(&data_dir(&folder), options(3 * BLOCK)).unwrap();
     assert_eq!(again.used(), 3 * BLOCK, "also after a restart");
-    files(&folder).iter().for_each(|path| grow_old(path, 31 * DAY));
+    files(&folder)
+        .iter()
+        .for_each(|path| grow_old(path, 31 * DAY));
     put(&again, b"d").await.unwrap();
     assert_eq!(again.used(), BLOCK, "the old ones gave back what they took");
 }

@@ -29,7 +29,10 @@ fn it_is_made_with_its_parents_for_us_alone() {
     assert_eq!(data_dir.token_path(), path.join("token"));
     assert_eq!(data_dir.socket_path(), path.join("socket"));
     let view = DataDir::at(&path).unwrap();
-    assert_eq!((view.journal_path(), view.socket_path()), (data_dir.journal_path(), data_dir.socket_path()));
+    assert_eq!(
+        (view.journal_path(), view.socket_path()),
+        (data_dir.journal_path(), data_dir.socket_path())
+    );
     assert!(data_dir.is_locked() && !view.is_locked());
 }
 
@@ -53,13 +56,20 @@ fn a_second_holder_is_refused_and_told_of_the_first() {
     let first = DataDir::open(&path).unwrap();
     let own = std::process::id();
     let refused = DataDir::open(&path).err().unwrap();
-    assert!(matches!(refused, DataDirError::InUse { pid: Some(pid), .. } if pid == own), "{refused:?}");
+    assert!(
+        matches!(refused, DataDirError::InUse { pid: Some(pid), .. } if pid == own),
+        "{refused:?}"
+    );
     assert!(refused.to_string().contains(&own.to_string()), "{refused}");
     assert_eq!(DataDir::running_pid(&path), Some(own));
     drop(first);
     assert_eq!(DataDir::running_pid(&path), None);
     fs::write(path.join("lock"), "4294967").unwrap();
-    assert_eq!(DataDir::running_pid(&path), None, "a number without a lock is a dead host's");
+    assert_eq!(
+        DataDir::running_pid(&path),
+        None,
+        "a number without a lock is a dead host's"
+    );
     DataDir::open(&path).unwrap();
 }
 
@@ -84,14 +94,18 @@ fn asking_who_runs_does_not_keep_a_host_from_starting() {
 #[test]
 fn what_is_not_ours_alone_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let check = |name: &str, prepare: &dyn Fn(&Path), expected: fn(&DataDirError) -> bool, words: &str| {
-        let path = folder.path().join(name);
-        prepare(&path);
-        for error in [DataDir::open(&path).err().unwrap(), DataDir::at(&path).err().unwrap()] {
-            assert!(expected(&error), "{name}: {error:?}");
-            assert!(error.to_string().contains(words), "{name}: {error}");
-        }
-    };
+    let check =
+        |name: &str, prepare: &dyn Fn(&Path), expected: fn(&DataDirError) -> bool, words: &str| {
+            let path = folder.path().join(name);
+            prepare(&path);
+            for error in [
+                DataDir::open(&path).err().unwrap(),
+                DataDir::at(&path).err().unwrap(),
+            ] {
+                assert!(expected(&error), "{name}: {error:?}");
+                assert!(error.to_string().contains(words), "{name}: {error}");
+            }
+        };
     let directory = |mode: u32| {
         move |path: &Path| {
             fs::create_dir(path).unwrap();
@@ -104,11 +118,31 @@ fn what_is_not_ours_alone_is_refused() {
     let real = folder.path().join("real");
     drop(DataDir::open(&real).unwrap());
     let link = |error: &DataDirError| matches!(error, DataDirError::Link { .. });
-    check("link", &|path| symlink(&real, path).unwrap(), link, "symbolic link");
-    check("slash/", &|_| symlink(&real, folder.path().join("slash")).unwrap(), link, "symbolic link");
-    check("dangling", &|path| symlink("/nowhere", path).unwrap(), link, "symbolic link");
+    check(
+        "link",
+        &|path| symlink(&real, path).unwrap(),
+        link,
+        "symbolic link",
+    );
+    check(
+        "slash/",
+        &|_| symlink(&real, folder.path().join("slash")).unwrap(),
+        link,
+        "symbolic link",
+    );
+    check(
+        "dangling",
+        &|path| symlink("/nowhere", path).unwrap(),
+        link,
+        "symbolic link",
+    );
     let file = |error: &DataDirError| matches!(error, DataDirError::NotADirectory { .. });
-    check("file", &|path| fs::write(path, "").unwrap(), file, "not a directory");
+    check(
+        "file",
+        &|path| fs::write(path, "").unwrap(),
+        file,
+        "not a directory",
+    );
     let probe = folder.path().join("probe");
     directory(0o700)(&probe);
     let somebody = fs::metadata(&probe).unwrap().uid() + 1;
@@ -128,7 +162,10 @@ fn what_is_not_ours_alone_is_refused() {
 fn looking_makes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    assert!(matches!(DataDir::at(&path).err().unwrap(), DataDirError::Missing { .. }));
+    assert!(matches!(
+        DataDir::at(&path).err().unwrap(),
+        DataDirError::Missing { .. }
+    ));
     assert!(!path.exists());
 }
 
@@ -139,7 +176,10 @@ fn a_socket_in_a_deep_directory_can_be_bound_and_reached() {
     let host = DataDir::open(&path).unwrap();
     assert!(host.socket_path().as_os_str().len() < 108);
     let _listener = UnixListener::bind(host.socket_path()).unwrap();
-    assert!(path.join("socket").exists(), "it lies in the directory all the same");
+    assert!(
+        path.join("socket").exists(),
+        "it lies in the directory all the same"
+    );
     let command = DataDir::at(&path).unwrap();
     UnixStream::connect(command.socket_path()).unwrap();
     fs::remove_file(command.socket_path()).unwrap();

@@ -4,8 +4,8 @@ use rusqlite::Connection;
 use toolpost_testkit::journal_suite;
 
 use super::{
-    Journal, MemoryJournal, OpenError, ROOMY, Record, RecordKind, SessionId, SqliteJournal, Strength, append,
-    call, fill, open, record,
+    Journal, MemoryJournal, OpenError, ROOMY, Record, RecordKind, SessionId, SqliteJournal,
+    Strength, append, call, fill, open, record,
 };
 use toolpost_core::{Query, ToolPattern};
 use toolpost_store::JournalReader;
@@ -32,14 +32,30 @@ async fn opening_again_keeps_numbers_and_chain() {
     let path = folder.path().join("journal.db");
     for round in 0..3 {
         let journal = open(&path);
-        assert_eq!(journal.last_start().await.unwrap(), if round == 0 { 0 } else { 7 * round - 6 });
+        assert_eq!(
+            journal.last_start().await.unwrap(),
+            if round == 0 { 0 } else { 7 * round - 6 }
+        );
         fill(&journal).await;
         drop(journal);
-        assert!(!folder.path().join("journal.db-wal").exists(), "a clean end leaves no log");
+        assert!(
+            !folder.path().join("journal.db-wal").exists(),
+            "a clean end leaves no log"
+        );
     }
-    let report = JournalReader::open(&path).unwrap().verify(|_, _| {}).unwrap();
+    let report = JournalReader::open(&path)
+        .unwrap()
+        .verify(|_, _| {})
+        .unwrap();
     assert_eq!(report.problems.len(), 0, "{:?}", report.problems);
-    assert_eq!((report.records, report.invocations, report.open_invocations.len()), (21, 6, 0));
+    assert_eq!(
+        (
+            report.records,
+            report.invocations,
+            report.open_invocations.len()
+        ),
+        (21, 6, 0)
+    );
 }
 
 #[tokio::test]
@@ -60,12 +76,22 @@ async fn a_record_that_cannot_be_kept_is_refused_and_hurts_nobody_else() {
     let folder = tempfile::tempdir().unwrap();
     let journal = open(&folder.path().join("journal.db"));
     let long = " ".repeat((64 << 20) + 1);
-    let refused = append(&journal, record(RecordKind::Ended, &long)).await.unwrap_err();
+    let refused = append(&journal, record(RecordKind::Ended, &long))
+        .await
+        .unwrap_err();
     assert!(refused.to_string().contains("67108865 bytes"), "{refused}");
-    let nameless = Record { session_id: Some(SessionId::new("")), ..record(RecordKind::Ended, "{}") };
+    let nameless = Record {
+        session_id: Some(SessionId::new("")),
+        ..record(RecordKind::Ended, "{}")
+    };
     let refused = append(&journal, nameless).await.unwrap_err();
     assert!(refused.to_string().contains("empty id"), "{refused}");
-    assert_eq!(append(&journal, record(RecordKind::Ended, "{}")).await.unwrap(), 1);
+    assert_eq!(
+        append(&journal, record(RecordKind::Ended, "{}"))
+            .await
+            .unwrap(),
+        1
+    );
 }
 
 /// A host writes what calls are looked for by after the records. A reader beside it finds them all the same, and so
@@ -73,7 +99,10 @@ async fn a_record_that_cannot_be_kept_is_refused_and_hurts_nobody_else() {
 #[tokio::test]
 async fn calls_are_found_before_the_table_knows_of_them_and_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, copy) = (folder.path().join("journal.db"), folder.path().join("copy.db"));
+    let (path, copy) = (
+        folder.path().join("journal.db"),
+        folder.path().join("copy.db"),
+    );
     let journal = open(&path);
     fill(&journal).await;
     assert_eq!(journal.find(Query::newest(9)).await.unwrap().len(), 2);
@@ -91,24 +120,42 @@ async fn calls_are_found_before_the_table_knows_of_them_and_after_a_crash() {
     append(&journal, started).await.unwrap();
     append(&journal, ended).await.unwrap();
     assert_eq!(seqs(&reader), [10, 7, 4]);
-    let by_tool = Query { tool: Some(ToolPattern::new("files.write")), ..Query::newest(1) };
+    let by_tool = Query {
+        tool: Some(ToolPattern::new("files.write")),
+        ..Query::newest(1)
+    };
     assert_eq!(reader.find(&by_tool).unwrap()[0].seq, 10);
     drop(reader);
     // What a kill leaves behind: the file and its log as they are now.
     std::fs::copy(&path, &copy).unwrap();
-    std::fs::copy(folder.path().join("journal.db-wal"), folder.path().join("copy.db-wal")).unwrap();
+    std::fs::copy(
+        folder.path().join("journal.db-wal"),
+        folder.path().join("copy.db-wal"),
+    )
+    .unwrap();
     let after = open(&copy);
     let found = after.find(Query::newest(9)).await.unwrap();
-    assert_eq!(found.iter().map(|row| row.seq).collect::<Vec<_>>(), [10, 7, 4]);
+    assert_eq!(
+        found.iter().map(|row| row.seq).collect::<Vec<_>>(),
+        [10, 7, 4]
+    );
     drop(after);
-    assert!(JournalReader::open(&copy).unwrap().verify(|_, _| {}).unwrap().is_clean());
+    assert!(
+        JournalReader::open(&copy)
+            .unwrap()
+            .verify(|_, _| {})
+            .unwrap()
+            .is_clean()
+    );
 }
 
 #[test]
 fn the_database_itself_refuses_changes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(fill(&open(&path)));
     let raw = Connection::open(&path).unwrap();
     for sql in [
@@ -128,13 +175,20 @@ async fn two_writers_of_one_file_cannot_fork_the_chain() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     let (one, other) = (open(&path), open(&path));
-    append(&one, record(RecordKind::HostStarted, "{}")).await.unwrap();
-    let error = append(&other, record(RecordKind::HostStarted, "{}")).await.unwrap_err();
+    append(&one, record(RecordKind::HostStarted, "{}"))
+        .await
+        .unwrap();
+    let error = append(&other, record(RecordKind::HostStarted, "{}"))
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("another process"), "{error}");
     for record in call() {
         append(&one, record).await.unwrap();
     }
-    let report = JournalReader::open(&path).unwrap().verify(|_, _| {}).unwrap();
+    let report = JournalReader::open(&path)
+        .unwrap()
+        .verify(|_, _| {})
+        .unwrap();
     assert!(report.is_clean() && report.records == 4, "{report:?}");
 }
 
@@ -149,16 +203,28 @@ fn a_foreign_or_newer_file_is_refused_and_left_as_it_is() {
         let read = JournalReader::open(&path).err().unwrap();
         assert!(expected(&written), "{written:?}");
         assert!(expected(&read), "{read:?}");
-        assert!(std::fs::read(&path).unwrap() == before, "the file was changed");
+        assert!(
+            std::fs::read(&path).unwrap() == before,
+            "the file was changed"
+        );
     };
     let sql = |text: &'static str| {
         move |path: &std::path::Path| Connection::open(path).unwrap().execute_batch(text).unwrap()
     };
     let foreign = |error: &OpenError| matches!(error, OpenError::Foreign { .. });
     check(&sql("CREATE TABLE mine (a)"), foreign);
-    check(&sql("PRAGMA application_id = 7; CREATE TABLE record (a)"), foreign);
-    check(&sql("PRAGMA user_version = 1; CREATE TABLE record (a)"), foreign);
-    check(&|path| std::fs::write(path, "dear diary, today I was not a database at all").unwrap(), foreign);
+    check(
+        &sql("PRAGMA application_id = 7; CREATE TABLE record (a)"),
+        foreign,
+    );
+    check(
+        &sql("PRAGMA user_version = 1; CREATE TABLE record (a)"),
+        foreign,
+    );
+    check(
+        &|path| std::fs::write(path, "dear diary, today I was not a database at all").unwrap(),
+        foreign,
+    );
     let newer = |path: &std::path::Path| {
         drop(open(path));
         Connection::open(path)
@@ -166,18 +232,31 @@ fn a_foreign_or_newer_file_is_refused_and_left_as_it_is() {
             .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA user_version = 99")
             .unwrap();
     };
-    check(&newer, |error| matches!(error, OpenError::Newer { found: 99, known: 2, .. }));
+    check(&newer, |error| {
+        matches!(
+            error,
+            OpenError::Newer {
+                found: 99,
+                known: 2,
+                ..
+            }
+        )
+    });
 }
 
 #[test]
 fn a_damaged_end_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(fill(&open(&path)));
     let raw = Connection::open(&path).unwrap();
-    raw.execute_batch("DROP TRIGGER record_is_not_changed; UPDATE record SET hash = x'00' WHERE seq = 7")
-        .unwrap();
+    raw.execute_batch(
+        "DROP TRIGGER record_is_not_changed; UPDATE record SET hash = x'00' WHERE seq = 7",
+    )
+    .unwrap();
     drop(raw);
     let error = SqliteJournal::open(&path, ROOMY).err().unwrap();
     assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
@@ -192,20 +271,35 @@ fn lookups_use_their_indexes() {
     let check = |condition: &str, index: &str| {
         let sql = format!("EXPLAIN QUERY PLAN SELECT * FROM record WHERE {condition}");
         let mut statement = raw.prepare(&sql).unwrap();
-        let plan: Vec<String> =
-            statement.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
-        assert!(plan.len() == 1 && plan[0].contains(index), "{condition}: {plan:?}");
+        let plan: Vec<String> = statement
+            .query_map([], |row| row.get(3))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert!(
+            plan.len() == 1 && plan[0].contains(index),
+            "{condition}: {plan:?}"
+        );
     };
     // As in `journal/query.rs`; a scan or a sort would be a second line of the plan, or another name in it.
     check("invocation = x'00' ORDER BY seq", "record_of_invocation");
-    check("session = 's' AND request = 'r' ORDER BY seq LIMIT 1", "record_of_request");
+    check(
+        "session = 's' AND request = 'r' ORDER BY seq LIMIT 1",
+        "record_of_request",
+    );
     check(
         "session = 's' AND kind IN ('session_opened', 'session_closed') ORDER BY seq DESC LIMIT 1",
         "record_of_session",
     );
-    check("kind = 'host_started' ORDER BY seq DESC LIMIT 1", "record_of_start");
+    check(
+        "kind = 'host_started' ORDER BY seq DESC LIMIT 1",
+        "record_of_start",
+    );
     check("seq > 7 ORDER BY seq LIMIT 3", "INTEGER PRIMARY KEY");
-    check("seq > 7 AND seq <= 9 AND session = 's' ORDER BY seq LIMIT 3", "INTEGER PRIMARY KEY");
+    check(
+        "seq > 7 AND seq <= 9 AND session = 's' ORDER BY seq LIMIT 3",
+        "INTEGER PRIMARY KEY",
+    );
     check(
         "kind IN ('catalog', 'surface', 'pruned') AND kind = 'catalog' AND seq < 7 ORDER BY seq DESC LIMIT 1",
         "record_of_context",

@@ -18,11 +18,20 @@ impl Kept {
     /// A journal whose last call names these contents, which lie where they belong.
     async fn of(contents: &[&[u8]]) -> (Self, Vec<ContentDigest>) {
         let folder = tempfile::tempdir().unwrap();
-        let digests: Vec<ContentDigest> =
-            contents.iter().map(|content| ContentDigest(Sha256::digest(content).into())).collect();
-        let named = digests.iter().zip(contents).zip(1..).map(|((digest, content), place)| {
-            format!(r#"{{"id":"art_{place}","digest":"{digest}","size":{}}}"#, content.len())
-        });
+        let digests: Vec<ContentDigest> = contents
+            .iter()
+            .map(|content| ContentDigest(Sha256::digest(content).into()))
+            .collect();
+        let named = digests
+            .iter()
+            .zip(contents)
+            .zip(1..)
+            .map(|((digest, content), place)| {
+                format!(
+                    r#"{{"id":"art_{place}","digest":"{digest}","size":{}}}"#,
+                    content.len()
+                )
+            });
         let named = named.collect::<Vec<_>>().join(",");
         let journal = open(&folder.path().join("journal.db"));
         fill(&journal).await;
@@ -52,15 +61,28 @@ impl Kept {
     }
 
     fn verify(&self, kept_since: Timestamp) -> VerifyReport {
-        let place = ArtifactsPlace { folder: self.blobs(), kept_since };
-        let options = VerifyOptions { artifacts: Some(place), ..VerifyOptions::default() };
+        let place = ArtifactsPlace {
+            folder: self.blobs(),
+            kept_since,
+        };
+        let options = VerifyOptions {
+            artifacts: Some(place),
+            ..VerifyOptions::default()
+        };
         let journal: &Path = &self.folder.path().join("journal.db");
-        JournalReader::open(journal).unwrap().verify_with(&options, |_| {}).unwrap()
+        JournalReader::open(journal)
+            .unwrap()
+            .verify_with(&options, |_| {})
+            .unwrap()
     }
 }
 
 fn flaws(report: VerifyReport) -> Vec<(u64, Flaw)> {
-    report.problems.into_iter().map(|problem| (problem.seq, problem.what)).collect()
+    report
+        .problems
+        .into_iter()
+        .map(|problem| (problem.seq, problem.what))
+        .collect()
 }
 
 #[tokio::test]
@@ -70,12 +92,16 @@ async fn contents_that_are_what_they_were_are_counted() {
     let report = kept.verify(kept.written);
     assert!(report.is_clean(), "{:?}", report.problems);
     let counts = report.artifacts;
-    assert_eq!((counts.named, counts.intact, counts.expired, counts.bytes), (4, 4, 0, (1 << 20) + 6));
+    assert_eq!(
+        (counts.named, counts.intact, counts.expired, counts.bytes),
+        (4, 4, 0, (1 << 20) + 6)
+    );
 }
 
 #[tokio::test]
 async fn changed_cut_and_missing_contents_are_found_at_the_record_that_names_them() {
-    let (kept, digests) = Kept::of(&[b"changed", b"cut off", b"missing", b"a folder", b"whole"]).await;
+    let (kept, digests) =
+        Kept::of(&[b"changed", b"cut off", b"missing", b"a folder", b"whole"]).await;
     std::fs::write(kept.path(&digests[0]), b"chAnged").unwrap();
     std::fs::write(kept.path(&digests[1]), b"cut").unwrap();
     std::fs::remove_file(kept.path(&digests[2])).unwrap();
@@ -89,7 +115,10 @@ async fn changed_cut_and_missing_contents_are_found_at_the_record_that_names_the
         Flaw::ArtifactChanged(digests[0]),
         Flaw::ArtifactChanged(digests[1]),
         Flaw::ArtifactMissing(digests[2]),
-        Flaw::ArtifactUnreadable { digest: digests[3], why: "it is not a file".into() },
+        Flaw::ArtifactUnreadable {
+            digest: digests[3],
+            why: "it is not a file".into(),
+        },
     ] {
         assert!(found.contains(&(9, flaw)), "{found:?}");
     }
@@ -111,7 +140,9 @@ async fn what_was_kept_long_enough_may_be_gone_but_not_be_changed() {
 async fn nobody_looks_who_was_not_asked_to() {
     let (kept, digests) = Kept::of(&[b"gone"]).await;
     std::fs::remove_file(kept.path(&digests[0])).unwrap();
-    let report =
-        JournalReader::open(&kept.folder.path().join("journal.db")).unwrap().verify(|_, _| {}).unwrap();
+    let report = JournalReader::open(&kept.folder.path().join("journal.db"))
+        .unwrap()
+        .verify(|_, _| {})
+        .unwrap();
     assert!(report.is_clean() && report.artifacts.named == 0);
 }

@@ -23,7 +23,9 @@ async fn child_that_appends_until_it_is_killed() {
         return;
     };
     let journal = Arc::new(open(Path::new(&path)));
-    let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(append_for_ever(journal.clone(), task))).collect();
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| tokio::spawn(append_for_ever(journal.clone(), task)))
+        .collect();
     for task in tasks {
         task.await.unwrap();
     }
@@ -31,8 +33,15 @@ async fn child_that_appends_until_it_is_killed() {
 
 async fn append_for_ever(journal: Arc<impl Journal>, task: u64) {
     for round in 0_u64.. {
-        let strength = if round % 3 == 0 { Strength::Synced } else { Strength::Committed };
-        let seq = journal.append(numbered(task, round), strength).await.unwrap();
+        let strength = if round % 3 == 0 {
+            Strength::Synced
+        } else {
+            Strength::Committed
+        };
+        let seq = journal
+            .append(numbered(task, round), strength)
+            .await
+            .unwrap();
         // Written at once and past the test harness, which would keep it from the pipe.
         let line = format!("acknowledged {seq} {task} {round}\n");
         std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
@@ -40,13 +49,20 @@ async fn append_for_ever(journal: Arc<impl Journal>, task: u64) {
 }
 
 fn numbered(task: u64, round: u64) -> Record {
-    record(RecordKind::Ended, &format!("{{\"task\":{task},\"round\":{round}}}"))
+    record(
+        RecordKind::Ended,
+        &format!("{{\"task\":{task},\"round\":{round}}}"),
+    )
 }
 
 /// What one child was told, as (number, task, round).
 fn fill_and_kill(path: &Path, least: usize) -> Vec<(u64, u64, u64)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed::child_that_appends_until_it_is_killed", "--nocapture"])
+        .args([
+            "--exact",
+            "killed::child_that_appends_until_it_is_killed",
+            "--nocapture",
+        ])
         .env(JOURNAL, path)
         .stdout(Stdio::piped())
         .spawn()
@@ -58,16 +74,26 @@ fn fill_and_kill(path: &Path, least: usize) -> Vec<(u64, u64, u64)> {
         let Some(at) = line.find("acknowledged ") else {
             continue;
         };
-        let words: Vec<u64> = line[at..].split(' ').skip(1).map_while(|word| word.parse().ok()).collect();
+        let words: Vec<u64> = line[at..]
+            .split(' ')
+            .skip(1)
+            .map_while(|word| word.parse().ok())
+            .collect();
         // The last line may be cut by the kill.
-        let [seq, task, round] = words[..] else { continue };
+        let [seq, task, round] = words[..] else {
+            continue;
+        };
         told.push((seq, task, round));
         if told.len() == least {
             child.kill().unwrap();
         }
     }
     child.wait().unwrap();
-    assert!(told.len() >= least, "the child ended by itself after {} records", told.len());
+    assert!(
+        told.len() >= least,
+        "the child ended by itself after {} records",
+        told.len()
+    );
     told
 }
 
@@ -83,15 +109,24 @@ fn what_was_acknowledged_before_a_kill_is_there_after_it() {
         let report = reader.verify(|_, _| {}).unwrap();
         assert!(report.is_clean(), "{:?}", report.problems);
         let kept = reader.read(last, usize::MAX).unwrap();
-        let bodies: HashSet<(u64, &str)> = kept.iter().map(|row| (row.seq, &*row.record.body)).collect();
+        let bodies: HashSet<(u64, &str)> = kept
+            .iter()
+            .map(|row| (row.seq, &*row.record.body))
+            .collect();
         for (seq, task, round) in told {
             assert!(seq > last, "numbers go on where the last process stopped");
             let body = &*numbered(task, round).body;
-            assert!(bodies.contains(&(seq, body)), "record {seq} was acknowledged and is gone");
+            assert!(
+                bodies.contains(&(seq, body)),
+                "record {seq} was acknowledged and is gone"
+            );
         }
         last = report.records;
     }
     drop(open(&path));
-    let report = JournalReader::open(&path).unwrap().verify(|_, _| {}).unwrap();
+    let report = JournalReader::open(&path)
+        .unwrap()
+        .verify(|_, _| {})
+        .unwrap();
     assert!(report.is_clean() && report.records == last, "{report:?}");
 }

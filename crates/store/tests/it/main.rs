@@ -1,6 +1,13 @@
 //! The store on a real disk. One binary, so that the crate links once.
-#![expect(clippy::disallowed_methods, reason = "tests prepare files and start a process to kill")]
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "in test helpers, which clippy takes for code")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests prepare files and start a process to kill"
+)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "in test helpers, which clippy takes for code"
+)]
 
 mod audit_log;
 mod blobs;
@@ -22,7 +29,9 @@ mod trust;
 use std::path::Path;
 
 use jiff::Timestamp;
-use toolpost_core::{Facets, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, Strength};
+use toolpost_core::{
+    Facets, Journal, JournalError, MemoryJournal, Record, RecordKind, RequestKey, Strength,
+};
 use toolpost_model::{InvocationId, Outcome, RequestId, SessionId};
 use toolpost_store::{JournalOptions, OpenError, SqliteJournal};
 
@@ -48,19 +57,37 @@ fn record(kind: RecordKind, body: &str) -> Record {
 fn call() -> [Record; 3] {
     let id = Some(InvocationId::new());
     let session_id = Some(SessionId::new("session"));
-    let request = Some(RequestKey { id: RequestId::new("request"), digest: [9; 32] });
-    let of = |kind, body| Record { invocation_id: id, session_id: session_id.clone(), ..record(kind, body) };
+    let request = Some(RequestKey {
+        id: RequestId::new("request"),
+        digest: [9; 32],
+    });
+    let of = |kind, body| Record {
+        invocation_id: id,
+        session_id: session_id.clone(),
+        ..record(kind, body)
+    };
     let facets = |outcome| {
         let (tool, principal) = ("files.write".to_owned(), "ann".to_owned());
-        Some(Facets { tool, principal, outcome, correlation: Some("trace".to_owned()) })
+        Some(Facets {
+            tool,
+            principal,
+            outcome,
+            correlation: Some("trace".to_owned()),
+        })
     };
-    let begin =
-        r#"{"tool_id":"files.write","call":{"tool":"write","principal":"ann","correlation_id":"trace"}}"#;
+    let begin = r#"{"tool_id":"files.write","call":{"tool":"write","principal":"ann","correlation_id":"trace"}}"#;
     let end = r#"{"tool_id":"files.write","result":{"outcome":"succeeded"}}"#;
     [
-        Record { request, facets: facets(None), ..of(RecordKind::Accepted, begin) },
+        Record {
+            request,
+            facets: facets(None),
+            ..of(RecordKind::Accepted, begin)
+        },
         of(RecordKind::Started, r#"{"tool_id":"files.write"}"#),
-        Record { facets: facets(Some(Outcome::Succeeded)), ..of(RecordKind::Ended, end) },
+        Record {
+            facets: facets(Some(Outcome::Succeeded)),
+            ..of(RecordKind::Ended, end)
+        },
     ]
 }
 
@@ -70,7 +97,9 @@ async fn append(journal: &impl Journal, record: Record) -> Result<u64, JournalEr
 
 /// A host's start and two calls: seven records.
 async fn fill(journal: &impl Journal) {
-    append(journal, record(RecordKind::HostStarted, "{}")).await.unwrap();
+    append(journal, record(RecordKind::HostStarted, "{}"))
+        .await
+        .unwrap();
     for record in [call(), call()].into_iter().flatten() {
         append(journal, record).await.unwrap();
     }

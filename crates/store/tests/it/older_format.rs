@@ -40,9 +40,21 @@ fn make(path: &Path) -> Vec<StoredRecord> {
     raw.execute_batch(VERSION_1).unwrap();
     let [accepted, started, ended] = call();
     let [open, ..] = call();
-    let body = r#"{"call":{"tool":"nothing_like_it","principal":"bob"},"result":{"outcome":"failed"}}"#;
-    let at_once = Record { body: body.into(), request: None, ..call()[2].clone() };
-    let records = [record(RecordKind::HostStarted, "{}"), accepted, started, open, ended, at_once];
+    let body =
+        r#"{"call":{"tool":"nothing_like_it","principal":"bob"},"result":{"outcome":"failed"}}"#;
+    let at_once = Record {
+        body: body.into(),
+        request: None,
+        ..call()[2].clone()
+    };
+    let records = [
+        record(RecordKind::HostStarted, "{}"),
+        accepted,
+        started,
+        open,
+        ended,
+        at_once,
+    ];
     let mut previous = GENESIS;
     let mut stored = Vec::new();
     for (mut record, seq) in records.into_iter().zip(1_u64..) {
@@ -53,15 +65,26 @@ fn make(path: &Path) -> Vec<StoredRecord> {
             seq.cast_signed(),
             record.kind.as_str(),
             record.at.as_microsecond(),
-            record.invocation_id.as_ref().map(|id| id.as_bytes().as_slice()),
+            record
+                .invocation_id
+                .as_ref()
+                .map(|id| id.as_bytes().as_slice()),
             record.session_id.as_ref().map(|id| id.as_str().to_owned()),
             request.map(|request| request.id.as_str().to_owned()),
             request.map(|request| request.digest.as_slice()),
             previous.as_slice(),
             record.body,
         ];
-        raw.execute("INSERT INTO record VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)", values).unwrap();
-        stored.push(StoredRecord { seq, record, hash: previous });
+        raw.execute(
+            "INSERT INTO record VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            values,
+        )
+        .unwrap();
+        stored.push(StoredRecord {
+            seq,
+            record,
+            hash: previous,
+        });
     }
     stored
 }
@@ -75,13 +98,43 @@ async fn the_first_format_is_brought_up_to_date_and_loses_nothing() {
     assert_eq!(journal.read(0, 100).await.unwrap(), written);
     let check = async |query: Query, expected: &[u64]| {
         let found = journal.find(query.clone()).await.unwrap();
-        assert_eq!(found.iter().map(|row| row.seq).collect::<Vec<_>>(), expected, "{query:?}");
+        assert_eq!(
+            found.iter().map(|row| row.seq).collect::<Vec<_>>(),
+            expected,
+            "{query:?}"
+        );
     };
     check(Query::newest(9), &[6, 5, 4]).await;
-    check(Query { tool: Some(ToolPattern::new("write")), ..Query::newest(9) }, &[5, 4]).await;
-    check(Query { principal: Some("bob".into()), ..Query::newest(9) }, &[6]).await;
-    check(Query { correlation: Some("trace".into()), ..Query::newest(9) }, &[5, 4]).await;
-    assert_eq!(append(&journal, record(RecordKind::HostStarted, "{}")).await.unwrap(), 7);
+    check(
+        Query {
+            tool: Some(ToolPattern::new("write")),
+            ..Query::newest(9)
+        },
+        &[5, 4],
+    )
+    .await;
+    check(
+        Query {
+            principal: Some("bob".into()),
+            ..Query::newest(9)
+        },
+        &[6],
+    )
+    .await;
+    check(
+        Query {
+            correlation: Some("trace".into()),
+            ..Query::newest(9)
+        },
+        &[5, 4],
+    )
+    .await;
+    assert_eq!(
+        append(&journal, record(RecordKind::HostStarted, "{}"))
+            .await
+            .unwrap(),
+        7
+    );
     drop(journal);
     let report = verify(&path);
     assert!(report.is_clean(), "{:?}", report.problems);
@@ -98,13 +151,25 @@ fn the_first_format_can_be_read_and_checked_as_it_is() {
     let reader = JournalReader::open(&path).unwrap();
     assert_eq!(reader.read(0, 100).unwrap(), written);
     let report = reader.verify(|_, _| {}).unwrap();
-    assert!(report.is_clean() && report.records == 6, "{:?}", report.problems);
-    assert!(matches!(reader.find(&Query::newest(1)), Err(ReadError::OlderFormat)));
+    assert!(
+        report.is_clean() && report.records == 6,
+        "{:?}",
+        report.problems
+    );
+    assert!(matches!(
+        reader.find(&Query::newest(1)),
+        Err(ReadError::OlderFormat)
+    ));
     drop(reader);
-    assert!(std::fs::read(&path).unwrap() == before, "looking changed the file");
+    assert!(
+        std::fs::read(&path).unwrap() == before,
+        "looking changed the file"
+    );
     let raw = Connection::open(&path).unwrap();
-    raw.execute_batch("DROP TRIGGER record_is_not_changed; UPDATE record SET body = '{}' WHERE seq = 3")
-        .unwrap();
+    raw.execute_batch(
+        "DROP TRIGGER record_is_not_changed; UPDATE record SET body = '{}' WHERE seq = 3",
+    )
+    .unwrap();
     drop(raw);
     assert_eq!(verify(&path).first_bad(), Some(3));
 }

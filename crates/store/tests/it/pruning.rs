@@ -12,7 +12,12 @@ use super::{
 };
 
 fn cut(up_to: u64) -> Cut {
-    Cut { up_to, at: record(RecordKind::Ended, "").at, why: "a test".into(), restated: Vec::new() }
+    Cut {
+        up_to,
+        at: record(RecordKind::Ended, "").at,
+        why: "a test".into(),
+        restated: Vec::new(),
+    }
 }
 
 /// A journal of fourteen records of which the first four went.
@@ -24,7 +29,11 @@ async fn pruned(path: &Path) {
 }
 
 fn flaws(path: &Path) -> Vec<(u64, Flaw)> {
-    verify(path).problems.into_iter().map(|problem| (problem.seq, problem.what)).collect()
+    verify(path)
+        .problems
+        .into_iter()
+        .map(|problem| (problem.seq, problem.what))
+        .collect()
 }
 
 #[tokio::test]
@@ -34,7 +43,10 @@ async fn what_is_left_verifies_and_goes_on() {
     pruned(&path).await;
     let report = verify(&path);
     assert!(report.is_clean(), "{:?}", report.problems);
-    assert_eq!((report.records, report.removed_up_to, report.head.seq), (11, 4, Some(15)));
+    assert_eq!(
+        (report.records, report.removed_up_to, report.head.seq),
+        (11, 4, Some(15))
+    );
     assert!(report.removal_is_sound);
     let journal = open(&path);
     fill(&journal).await;
@@ -44,8 +56,11 @@ async fn what_is_left_verifies_and_goes_on() {
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_eq!(report.removed_up_to, 9);
     let raw = Connection::open(&path).unwrap();
-    let before_it: i64 =
-        raw.query_row("SELECT count(*) FROM facet WHERE seq <= 9", [], |row| row.get(0)).unwrap();
+    let before_it: i64 = raw
+        .query_row("SELECT count(*) FROM facet WHERE seq <= 9", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
     assert_eq!(before_it, 0);
 }
 
@@ -89,15 +104,28 @@ async fn a_forged_cut_is_found() {
     // The same without the anchor.
     let more = "DELETE FROM facet WHERE seq <= 6; DELETE FROM record WHERE seq <= 6";
     check(more, &[(7, Flaw::Missing { first: 5, last: 6 })]).await;
-    check("UPDATE anchor SET hash = randomblob(32)", &[unvouched(4), (5, Flaw::Chain)]).await;
-    check("UPDATE anchor SET up_to = 3", &[unvouched(3), (5, Flaw::Missing { first: 4, last: 4 })]).await;
+    check(
+        "UPDATE anchor SET hash = randomblob(32)",
+        &[unvouched(4), (5, Flaw::Chain)],
+    )
+    .await;
+    check(
+        "UPDATE anchor SET up_to = 3",
+        &[unvouched(3), (5, Flaw::Missing { first: 4, last: 4 })],
+    )
+    .await;
     let lost = (15, Flaw::AnchorLost { up_to: 4 });
-    check("DELETE FROM anchor", &[lost, (5, Flaw::Missing { first: 1, last: 4 })]).await;
+    check(
+        "DELETE FROM anchor",
+        &[lost, (5, Flaw::Missing { first: 1, last: 4 })],
+    )
+    .await;
     let put_back = "INSERT INTO record SELECT 4, kind, at, NULL, NULL, NULL, NULL, hash, body FROM record \
                     WHERE seq = 5";
     check(put_back, &[(4, Flaw::BeforeAnchor)]).await;
     // The record that vouches is made to say something else.
-    let said = "UPDATE record SET body = replace(body, '\"up_to\":4', '\"up_to\":3') WHERE seq = 15";
+    let said =
+        "UPDATE record SET body = replace(body, '\"up_to\":4', '\"up_to\":3') WHERE seq = 15";
     check(said, &[(15, Flaw::Chain), unvouched(4)]).await;
 }
 
@@ -119,25 +147,51 @@ async fn a_head_that_went_vouches_for_nothing_and_says_so() {
     let path = folder.path().join("journal.db");
     let journal = open(&path);
     fill(&journal).await;
-    let head = |seq: u64, hash| SealedHead { seq: Some(seq), hash };
+    let head = |seq: u64, hash| SealedHead {
+        seq: Some(seq),
+        hash,
+    };
     let rows = journal.read(0, 100).await.unwrap();
     let heads: Vec<SealedHead> = rows.iter().map(|row| head(row.seq, row.hash)).collect();
     journal.prune(cut(4)).await.unwrap().unwrap();
     drop(journal);
     let against = |head: &SealedHead| {
-        let options = VerifyOptions { head: Some(head.clone()), ..VerifyOptions::default() };
-        let report = JournalReader::open(&path).unwrap().verify_with(&options, |_| {}).unwrap();
+        let options = VerifyOptions {
+            head: Some(head.clone()),
+            ..VerifyOptions::default()
+        };
+        let report = JournalReader::open(&path)
+            .unwrap()
+            .verify_with(&options, |_| {})
+            .unwrap();
         let verdict = report.verdict();
         assert!(verdict != Verdict::CannotTell || report.removed_head.as_ref() == Some(head));
-        (verdict, report.problems.into_iter().map(|problem| problem.what).collect::<Vec<_>>())
+        (
+            verdict,
+            report
+                .problems
+                .into_iter()
+                .map(|problem| problem.what)
+                .collect::<Vec<_>>(),
+        )
     };
     assert_eq!(against(&heads[2]), (Verdict::CannotTell, vec![]));
-    let without_number = SealedHead { seq: None, ..heads[2].clone() };
+    let without_number = SealedHead {
+        seq: None,
+        ..heads[2].clone()
+    };
     assert_eq!(against(&without_number), (Verdict::CannotTell, vec![]));
-    assert_eq!(against(&heads[3]), (Verdict::Clean, vec![]), "the last that went is known by its hash");
+    assert_eq!(
+        against(&heads[3]),
+        (Verdict::Clean, vec![]),
+        "the last that went is known by its hash"
+    );
     assert_eq!(against(&heads[6]), (Verdict::Clean, vec![]));
     let other = head(4, [7; 32]);
-    assert_eq!(against(&other), (Verdict::Broken, vec![Flaw::Head(other.clone())]));
+    assert_eq!(
+        against(&other),
+        (Verdict::Broken, vec![Flaw::Head(other.clone())])
+    );
     // What was changed besides is not hidden by it.
     tamper(&path, "UPDATE record SET body = '{\"x\":1}' WHERE seq = 6");
     assert_eq!(against(&heads[2]).0, Verdict::Broken);
@@ -149,7 +203,10 @@ async fn a_check_beside_a_host_that_removes_records_finds_a_whole_chain() {
     let path = folder.path().join("journal.db");
     let journal = Arc::new(open(&path));
     for _ in 0..6000 {
-        journal.append(record(RecordKind::HostStarted, "{}"), Strength::Committed).await.unwrap();
+        journal
+            .append(record(RecordKind::HostStarted, "{}"), Strength::Committed)
+            .await
+            .unwrap();
     }
     fill(&*journal).await;
     let pruning = tokio::spawn({

@@ -14,16 +14,29 @@ async fn a_reader_beside_a_host_sees_each_record_as_it_comes() {
     let path = folder.path().join("journal.db");
     let journal = open(&path);
     let reader = JournalReader::open(&path).unwrap();
-    assert_eq!((reader.last_seq().unwrap(), reader.tail(5).unwrap().len()), (0, 0));
+    assert_eq!(
+        (reader.last_seq().unwrap(), reader.tail(5).unwrap().len()),
+        (0, 0)
+    );
     fill(&journal).await;
     assert_eq!(reader.last_seq().unwrap(), 7);
-    assert_eq!(reader.read(0, 100).unwrap(), journal.read(0, 100).await.unwrap());
+    assert_eq!(
+        reader.read(0, 100).unwrap(),
+        journal.read(0, 100).await.unwrap()
+    );
     let tail: Vec<u64> = reader.tail(3).unwrap().iter().map(|row| row.seq).collect();
     assert_eq!(tail, [5, 6, 7]);
     let id = reader.tail(1).unwrap()[0].record.invocation_id.unwrap();
-    assert_eq!(reader.records_of(id).unwrap(), journal.records_of(id).await.unwrap());
+    assert_eq!(
+        reader.records_of(id).unwrap(),
+        journal.records_of(id).await.unwrap()
+    );
     drop(journal);
-    assert_eq!(reader.last_seq().unwrap(), 7, "the host's end takes nothing away");
+    assert_eq!(
+        reader.last_seq().unwrap(),
+        7,
+        "the host's end takes nothing away"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,7 +49,10 @@ async fn verifying_beside_a_host_finds_a_whole_chain_each_time() {
         let journal = journal.clone();
         async move {
             for _ in 0..3000 {
-                journal.append(record(RecordKind::Ended, "{}"), Strength::Committed).await.unwrap();
+                journal
+                    .append(record(RecordKind::Ended, "{}"), Strength::Committed)
+                    .await
+                    .unwrap();
             }
         }
     });
@@ -60,10 +76,16 @@ async fn a_report_counts_calls_and_names_the_open_ones() {
     append(&journal, accepted).await.unwrap();
     append(&journal, started).await.unwrap();
     let mut heard = Vec::new();
-    let report = JournalReader::open(&path).unwrap().verify(|done, total| heard.push((done, total))).unwrap();
+    let report = JournalReader::open(&path)
+        .unwrap()
+        .verify(|done, total| heard.push((done, total)))
+        .unwrap();
     assert_eq!((report.records, report.invocations), (9, 3));
     assert_eq!(report.open_invocations, [open_id]);
-    let head = SealedHead { seq: Some(9), hash: journal.read(8, 1).await.unwrap()[0].hash };
+    let head = SealedHead {
+        seq: Some(9),
+        hash: journal.read(8, 1).await.unwrap()[0].hash,
+    };
     assert_eq!(report.head, head);
     assert_eq!(report.first, Some(record(RecordKind::Ended, "").at));
     assert_eq!(heard, [(9, 9)]);
@@ -73,10 +95,19 @@ async fn a_report_counts_calls_and_names_the_open_ones() {
 fn what_is_not_there_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    assert!(matches!(JournalReader::open(&path).err().unwrap(), OpenError::Missing { .. }));
+    assert!(matches!(
+        JournalReader::open(&path).err().unwrap(),
+        OpenError::Missing { .. }
+    ));
     assert!(!path.exists(), "looking made a file");
     std::fs::write(&path, "").unwrap();
-    assert!(matches!(JournalReader::open(&path).err().unwrap(), OpenError::Missing { .. }), "an empty file");
+    assert!(
+        matches!(
+            JournalReader::open(&path).err().unwrap(),
+            OpenError::Missing { .. }
+        ),
+        "an empty file"
+    );
     assert!(JournalReader::open(folder.path()).is_err(), "a directory");
 }
 
@@ -89,8 +120,12 @@ async fn a_host_that_is_quiet_writes_what_calls_are_looked_for_by() {
     let raw = Connection::open(&path).unwrap();
     for last in [7, 14] {
         fill(&journal).await;
-        let newest =
-            || raw.query_row("SELECT max(seq) FROM facet", [], |row| row.get::<_, Option<i64>>(0)).unwrap();
+        let newest = || {
+            raw.query_row("SELECT max(seq) FROM facet", [], |row| {
+                row.get::<_, Option<i64>>(0)
+            })
+            .unwrap()
+        };
         let mut looks = 0;
         while newest() != Some(last) {
             looks += 1;

@@ -8,7 +8,10 @@ use toolpost_model::{InvocationId, PrincipalName};
 use toolpost_store::{DataDir, RulesFile};
 
 fn rule(line: &str) -> RememberedRule {
-    let (ask_id, at) = (InvocationId::new(), Timestamp::from_second(1_800_000_000).unwrap());
+    let (ask_id, at) = (
+        InvocationId::new(),
+        Timestamp::from_second(1_800_000_000).unwrap(),
+    );
     RememberedRule {
         id: ask_id.to_string(),
         rule: line.to_owned(),
@@ -38,14 +41,24 @@ fn what_is_remembered_is_there_for_the_next_host_until_it_is_forgotten() {
     let mut longer = one;
     longer.expires += SignedDuration::from_hours(1);
     store.remember(&longer).unwrap();
-    assert_eq!(RulesFile::new(&data_dir).load().unwrap(), [two.clone(), longer.clone()]);
+    assert_eq!(
+        RulesFile::new(&data_dir).load().unwrap(),
+        [two.clone(), longer.clone()]
+    );
 
     assert!(store.forget(&two.id).unwrap());
     assert!(!store.forget(&two.id).unwrap());
     assert_eq!(RulesFile::new(&data_dir).load().unwrap(), [longer]);
-    let left: Vec<_> =
-        fs::read_dir(data_dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".rules")), "{left:?}");
+    let left: Vec<_> = fs::read_dir(data_dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(
+        !left
+            .iter()
+            .any(|name| name.to_string_lossy().starts_with(".rules")),
+        "{left:?}"
+    );
 }
 
 #[test]
@@ -69,9 +82,15 @@ fn a_file_that_cannot_be_relied_on_counts_for_nothing_and_is_kept() {
     let kept = rule("allow act");
     store.remember(&kept).unwrap();
     let good = fs::read_to_string(store.path()).unwrap();
-    for bad in
-        ["", "{", "{}", "[]", "{\"rules\":[{}]}", &good.replace("\"by\"", "\"of\""), &good[..good.len() / 2]]
-    {
+    for bad in [
+        "",
+        "{",
+        "{}",
+        "[]",
+        "{\"rules\":[{}]}",
+        &good.replace("\"by\"", "\"of\""),
+        &good[..good.len() / 2],
+    ] {
         fs::write(store.path(), bad).unwrap();
         for error in [
             store.load().unwrap_err(),
@@ -80,19 +99,33 @@ fn a_file_that_cannot_be_relied_on_counts_for_nothing_and_is_kept() {
         ] {
             assert!(error.to_string().contains("is damaged"), "{bad:?}: {error}");
         }
-        assert_eq!(fs::read_to_string(store.path()).unwrap(), bad, "a person must see what happened");
+        assert_eq!(
+            fs::read_to_string(store.path()).unwrap(),
+            bad,
+            "a person must see what happened"
+        );
     }
     fs::write(store.path(), &good).unwrap();
     assert_eq!(store.load().unwrap(), std::slice::from_ref(&kept));
     for mode in [0o644, 0o660, 0o602] {
         fs::set_permissions(store.path(), fs::Permissions::from_mode(mode)).unwrap();
-        assert!(store.load().unwrap_err().to_string().contains("other users"), "{mode:o}");
+        assert!(
+            store
+                .load()
+                .unwrap_err()
+                .to_string()
+                .contains("other users"),
+            "{mode:o}"
+        );
         assert!(store.remember(&kept).is_err(), "{mode:o}");
     }
     fs::remove_file(store.path()).unwrap();
     fs::write(folder.path().join("elsewhere"), &good).unwrap();
     std::os::unix::fs::symlink(folder.path().join("elsewhere"), store.path()).unwrap();
-    assert!(store.load().is_err(), "a link leads where somebody else may write");
+    assert!(
+        store.load().is_err(),
+        "a link leads where somebody else may write"
+    );
 }
 
 #[test]
@@ -102,9 +135,15 @@ fn two_that_remember_at_once_lose_nothing() {
     let threads: Vec<_> = (0..8)
         .map(|number| {
             let store = RulesFile::new(&data_dir);
-            std::thread::spawn(move || store.remember(&rule(&format!("allow tool{number}"))).unwrap())
+            std::thread::spawn(move || {
+                store
+                    .remember(&rule(&format!("allow tool{number}")))
+                    .unwrap();
+            })
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
     assert_eq!(RulesFile::new(&data_dir).load().unwrap().len(), 8);
 }

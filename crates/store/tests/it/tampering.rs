@@ -18,19 +18,27 @@ pub(super) fn tamper(path: &Path, sql: &str) {
     let triggers = "SELECT sql FROM sqlite_schema WHERE type = 'trigger'";
     let triggers: Vec<String> = {
         let mut statement = raw.prepare(triggers).unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        statement
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect()
     };
     assert_eq!(triggers.len(), 6);
     for trigger in &triggers {
         let name = trigger.split_whitespace().nth(2).unwrap();
         raw.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
     }
-    raw.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    raw.execute_batch(sql)
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
     raw.execute_batch(&triggers.join(";")).unwrap();
 }
 
 pub(super) fn verify(path: &Path) -> VerifyReport {
-    JournalReader::open(path).unwrap().verify(|_, _| {}).unwrap()
+    JournalReader::open(path)
+        .unwrap()
+        .verify(|_, _| {})
+        .unwrap()
 }
 
 type IsIt = fn(&Flaw) -> bool;
@@ -44,8 +52,13 @@ async fn check(sql: &str, expected: &[(u64, IsIt)]) {
     tamper(&path, sql);
     let problems = verify(&path).problems;
     for (seq, is_it) in expected {
-        let found = problems.iter().any(|problem| problem.seq == *seq && is_it(&problem.what));
-        assert!(found, "{sql}: nothing of the kind at record {seq} in {problems:?}");
+        let found = problems
+            .iter()
+            .any(|problem| problem.seq == *seq && is_it(&problem.what));
+        assert!(
+            found,
+            "{sql}: nothing of the kind at record {seq} in {problems:?}"
+        );
     }
     assert!(!problems.is_empty(), "{sql}");
 }
@@ -87,20 +100,28 @@ async fn a_changed_value_in_any_column_is_found() {
         ("hash = randomblob(31)", 3, column),
     ];
     for (change, seq, is_it) in changes {
-        check(&format!("UPDATE record SET {change} WHERE seq = {seq}"), &[(seq, is_it)]).await;
+        check(
+            &format!("UPDATE record SET {change} WHERE seq = {seq}"),
+            &[(seq, is_it)],
+        )
+        .await;
     }
 }
 
 #[tokio::test]
 async fn a_removed_swapped_or_inserted_row_is_found() {
-    check("DELETE FROM record WHERE seq = 1", &[(2, |flaw| *flaw == Flaw::Missing { first: 1, last: 1 })])
-        .await;
+    check(
+        "DELETE FROM record WHERE seq = 1",
+        &[(2, |flaw| *flaw == Flaw::Missing { first: 1, last: 1 })],
+    )
+    .await;
     check(
         "DELETE FROM record WHERE seq IN (3, 4)",
         &[(5, |flaw| *flaw == Flaw::Missing { first: 3, last: 4 })],
     )
     .await;
-    let closed_up = "DELETE FROM record WHERE seq = 3; UPDATE record SET seq = seq - 1 WHERE seq > 3";
+    let closed_up =
+        "DELETE FROM record WHERE seq = 3; UPDATE record SET seq = seq - 1 WHERE seq > 3";
     check(closed_up, &[(3, chain)]).await;
     let swapped = "UPDATE record SET seq = 99 WHERE seq = 3; UPDATE record SET seq = 3 WHERE seq = 4; \
                    UPDATE record SET seq = 4 WHERE seq = 99";
@@ -111,8 +132,16 @@ async fn a_removed_swapped_or_inserted_row_is_found() {
         )
     };
     check(&insert("8"), &[(8, chain)]).await;
-    check(&insert("0"), &[(0, |flaw| *flaw == Flaw::Number { number: 0 })]).await;
-    check(&insert("-3"), &[(0, |flaw| *flaw == Flaw::Number { number: -3 })]).await;
+    check(
+        &insert("0"),
+        &[(0, |flaw| *flaw == Flaw::Number { number: 0 })],
+    )
+    .await;
+    check(
+        &insert("-3"),
+        &[(0, |flaw| *flaw == Flaw::Number { number: -3 })],
+    )
+    .await;
     let in_between = format!(
         "UPDATE record SET seq = -seq WHERE seq > 4; UPDATE record SET seq = 1 - seq WHERE seq < 0; {}",
         insert("5").replace("seq = 5", "seq = 6")
@@ -136,11 +165,23 @@ async fn a_changed_facet_is_found() {
         "at = at + 1",
     ];
     for change in changes {
-        check(&format!("UPDATE facet SET {change} WHERE seq = 4"), &[(4, facets)]).await;
+        check(
+            &format!("UPDATE facet SET {change} WHERE seq = 4"),
+            &[(4, facets)],
+        )
+        .await;
     }
     check("DELETE FROM facet WHERE seq = 2", &[(2, facets)]).await;
-    check("UPDATE facet SET seq = 3 WHERE seq = 2", &[(2, facets), (3, facets)]).await;
-    check("UPDATE facet SET seq = 100 WHERE seq = 7", &[(0, |flaw| matches!(flaw, Flaw::Storage(_)))]).await;
+    check(
+        "UPDATE facet SET seq = 3 WHERE seq = 2",
+        &[(2, facets), (3, facets)],
+    )
+    .await;
+    check(
+        "UPDATE facet SET seq = 100 WHERE seq = 7",
+        &[(0, |flaw| matches!(flaw, Flaw::Storage(_)))],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -148,11 +189,19 @@ async fn the_first_bad_record_comes_first() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
     fill(&open(&path)).await;
-    tamper(&path, "CREATE TABLE other (a); UPDATE record SET body = '{}' WHERE seq IN (3, 6)");
+    tamper(
+        &path,
+        "CREATE TABLE other (a); UPDATE record SET body = '{}' WHERE seq IN (3, 6)",
+    );
     let report = verify(&path);
     assert_eq!(report.first_bad(), Some(3));
     let seqs: Vec<u64> = report.problems.iter().map(|problem| problem.seq).collect();
-    assert_eq!((seqs[0], seqs[1], *seqs.last().unwrap()), (3, 6, 0), "{:?}", report.problems);
+    assert_eq!(
+        (seqs[0], seqs[1], *seqs.last().unwrap()),
+        (3, 6, 0),
+        "{:?}",
+        report.problems
+    );
 }
 
 #[tokio::test]
@@ -160,7 +209,11 @@ async fn a_changed_schema_is_found() {
     let schema = |flaw: &Flaw| matches!(flaw, Flaw::Schema { .. });
     check("DROP INDEX record_of_request", &[(0, schema)]).await;
     check("CREATE TABLE other (a)", &[(0, schema)]).await;
-    check("CREATE TRIGGER also AFTER INSERT ON record BEGIN SELECT 1; END", &[(0, schema)]).await;
+    check(
+        "CREATE TRIGGER also AFTER INSERT ON record BEGIN SELECT 1; END",
+        &[(0, schema)],
+    )
+    .await;
     let emptied = "CREATE INDEX record_of_request ON record (session, request) WHERE request";
     let hidden = format!(
         "DROP INDEX record_of_request; {emptied} = 'nothing'; PRAGMA writable_schema = ON; \
@@ -180,9 +233,15 @@ async fn calls_that_end_twice_or_go_on_after_their_end_are_found() {
     for record in [accepted, ended.clone(), started, ended] {
         append(&journal, record).await.unwrap();
     }
-    let problems: Vec<_> =
-        verify(&path).problems.into_iter().map(|problem| (problem.seq, problem.what)).collect();
-    assert_eq!(problems, [(3, Flaw::AfterEnd(id)), (4, Flaw::SecondEnd(id))]);
+    let problems: Vec<_> = verify(&path)
+        .problems
+        .into_iter()
+        .map(|problem| (problem.seq, problem.what))
+        .collect();
+    assert_eq!(
+        problems,
+        [(3, Flaw::AfterEnd(id)), (4, Flaw::SecondEnd(id))]
+    );
 }
 
 /// Whoever asked may have been told to come again before a person answered.
@@ -192,8 +251,17 @@ async fn an_answer_behind_the_end_of_the_call_that_asked_is_no_flaw_and_opens_no
     let path = folder.path().join("journal.db");
     let journal = open(&path);
     let [accepted, _, ended] = call();
-    let of_kind = |kind| toolpost_core::Record { kind, facets: None, ..ended.clone() };
-    let records = [accepted, of_kind(RecordKind::Asked), ended.clone(), of_kind(RecordKind::Decided)];
+    let of_kind = |kind| toolpost_core::Record {
+        kind,
+        facets: None,
+        ..ended.clone()
+    };
+    let records = [
+        accepted,
+        of_kind(RecordKind::Asked),
+        ended.clone(),
+        of_kind(RecordKind::Decided),
+    ];
     for record in records {
         append(&journal, record).await.unwrap();
     }
@@ -215,7 +283,8 @@ async fn a_flipped_byte_of_the_file_is_found_or_changes_nothing() {
     let mut caught = 0;
     for place in (0..length).step_by(29) {
         flip(&path, place);
-        match JournalReader::open(&path).map(|reader| reader.verify(|_, _| {}).map(|report| (report, reader)))
+        match JournalReader::open(&path)
+            .map(|reader| reader.verify(|_, _| {}).map(|report| (report, reader)))
         {
             Ok(Ok((report, reader))) if report.is_clean() => {
                 assert_eq!(reader.read(0, 100).unwrap(), before, "byte {place}");
@@ -225,12 +294,19 @@ async fn a_flipped_byte_of_the_file_is_found_or_changes_nothing() {
         }
         flip(&path, place);
     }
-    assert!(harmless > 0 && caught > 100, "{harmless} made no difference, {caught} were caught");
+    assert!(
+        harmless > 0 && caught > 100,
+        "{harmless} made no difference, {caught} were caught"
+    );
     assert!(verify(&path).is_clean());
 }
 
 fn flip(path: &Path, place: u64) {
-    let mut file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
     let mut byte = [0];
     file.seek(SeekFrom::Start(place)).unwrap();
     file.read_exact(&mut byte).unwrap();
@@ -239,9 +315,19 @@ fn flip(path: &Path, place: u64) {
 }
 
 fn against(path: &Path, head: &SealedHead) -> Vec<(u64, Flaw)> {
-    let options = VerifyOptions { head: Some(head.clone()), ..VerifyOptions::default() };
-    let report = JournalReader::open(path).unwrap().verify_with(&options, |_| {}).unwrap();
-    report.problems.into_iter().map(|problem| (problem.seq, problem.what)).collect()
+    let options = VerifyOptions {
+        head: Some(head.clone()),
+        ..VerifyOptions::default()
+    };
+    let report = JournalReader::open(path)
+        .unwrap()
+        .verify_with(&options, |_| {})
+        .unwrap();
+    report
+        .problems
+        .into_iter()
+        .map(|problem| (problem.seq, problem.what))
+        .collect()
 }
 
 /// Everything from record 4 on is written anew, with hashes that follow: a whole chain, and another one.
@@ -251,13 +337,25 @@ async fn a_rewritten_tail_shows_against_a_head_only() {
     let path = folder.path().join("journal.db");
     fill(&open(&path)).await;
     let sealed = JournalReader::seal(&path).unwrap();
-    tamper(&path, "DELETE FROM record WHERE seq > 3; DELETE FROM facet WHERE seq > 3");
+    tamper(
+        &path,
+        "DELETE FROM record WHERE seq > 3; DELETE FROM facet WHERE seq > 3",
+    );
     let journal = open(&path);
-    for record in call().into_iter().chain([record(RecordKind::HostStarted, "{}")]) {
+    for record in call()
+        .into_iter()
+        .chain([record(RecordKind::HostStarted, "{}")])
+    {
         append(&journal, record).await.unwrap();
     }
     drop(journal);
-    assert!(verify(&path).problems.iter().all(|problem| !chain(&problem.what)), "a chain it is");
+    assert!(
+        verify(&path)
+            .problems
+            .iter()
+            .all(|problem| !chain(&problem.what)),
+        "a chain it is"
+    );
     let found = against(&path, &sealed);
     assert!(found.contains(&(7, Flaw::Head(sealed))), "{found:?}");
 }
@@ -269,17 +367,39 @@ async fn a_cut_end_does_not_show_but_changes_the_head() {
     fill(&open(&path)).await;
     let before = JournalReader::seal(&path).unwrap();
     assert_eq!((verify(&path).head, before.seq), (before.clone(), Some(7)));
-    tamper(&path, "DELETE FROM record WHERE seq = 7; DELETE FROM facet WHERE seq = 7");
+    tamper(
+        &path,
+        "DELETE FROM record WHERE seq = 7; DELETE FROM facet WHERE seq = 7",
+    );
     let report = verify(&path);
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_ne!(report.head, before);
     assert_eq!(against(&path, &before), [(7, Flaw::Head(before.clone()))]);
-    let without_number = SealedHead { seq: None, ..before.clone() };
-    assert_eq!(against(&path, &without_number), [(0, Flaw::Head(without_number.clone()))]);
-    assert_eq!(against(&path, &report.head), [], "an older head is still there");
+    let without_number = SealedHead {
+        seq: None,
+        ..before.clone()
+    };
+    assert_eq!(
+        against(&path, &without_number),
+        [(0, Flaw::Head(without_number.clone()))]
+    );
+    assert_eq!(
+        against(&path, &report.head),
+        [],
+        "an older head is still there"
+    );
     // And the journal goes on from what is there.
     let journal = SqliteJournal::open(&path, ROOMY).unwrap();
-    assert_eq!(append(&journal, record(RecordKind::HostStarted, "{}")).await.unwrap(), 7);
+    assert_eq!(
+        append(&journal, record(RecordKind::HostStarted, "{}"))
+            .await
+            .unwrap(),
+        7
+    );
     drop(journal);
-    assert_eq!(against(&path, &before), [(7, Flaw::Head(before))], "another record in its place is not it");
+    assert_eq!(
+        against(&path, &before),
+        [(7, Flaw::Head(before))],
+        "another record in its place is not it"
+    );
 }

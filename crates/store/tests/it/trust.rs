@@ -13,7 +13,10 @@ fn a_file_is_trusted_with_its_content_until_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let folder_path = folder.path().canonicalize().unwrap();
     let data_dir = DataDir::open(&folder_path.join("data")).unwrap();
-    let (one, other) = (folder_path.join("toolpost.yaml"), folder_path.join("other.yaml"));
+    let (one, other) = (
+        folder_path.join("toolpost.yaml"),
+        folder_path.join("other.yaml"),
+    );
     fs::write(&one, "").unwrap();
     let store = TrustStore::open(&data_dir).unwrap();
     assert!(!store.is_trusted(&one, &[1; 32]));
@@ -23,19 +26,36 @@ fn a_file_is_trusted_with_its_content_until_forgotten() {
     assert!(!store.is_trusted(&one, &[2; 32]), "other content");
     assert!(!store.is_trusted(&other, &[1; 32]), "another file");
     symlink(&one, folder_path.join("link")).unwrap();
-    assert!(store.is_trusted(&folder_path.join("link"), &[1; 32]), "the same file by another name");
+    assert!(
+        store.is_trusted(&folder_path.join("link"), &[1; 32]),
+        "the same file by another name"
+    );
     assert!(store.is_trusted(&folder_path.join("data/../toolpost.yaml"), &[1; 32]));
     store.trust(&one, &[2; 32]).unwrap();
-    assert!(!store.is_trusted(&one, &[1; 32]), "the new content takes the old one's place");
+    assert!(
+        !store.is_trusted(&one, &[1; 32]),
+        "the new content takes the old one's place"
+    );
 
     let again = TrustStore::open(&DataDir::at(data_dir.path()).unwrap()).unwrap();
-    let expected =
-        [(&other, 7), (&one, 2)].map(|(path, byte)| TrustEntry { path: path.clone(), digest: [byte; 32] });
+    let expected = [(&other, 7), (&one, 2)].map(|(path, byte)| TrustEntry {
+        path: path.clone(),
+        digest: [byte; 32],
+    });
     assert_eq!(again.list().unwrap(), expected);
     assert!(again.forget(&one).unwrap());
     assert!(!again.forget(&one).unwrap());
-    assert!(!store.is_trusted(&one, &[2; 32]), "a store opened before sees it too");
-    assert_eq!(fs::metadata(data_dir.path().join("trust.json")).unwrap().mode() & 0o7777, 0o600);
+    assert!(
+        !store.is_trusted(&one, &[2; 32]),
+        "a store opened before sees it too"
+    );
+    assert_eq!(
+        fs::metadata(data_dir.path().join("trust.json"))
+            .unwrap()
+            .mode()
+            & 0o7777,
+        0o600
+    );
 }
 
 #[test]
@@ -62,16 +82,28 @@ fn a_list_that_cannot_be_relied_on_trusts_nothing_and_is_kept() {
             assert!(expected(&error), "{error:?}");
             assert!(error.to_string().contains("nothing is trusted"), "{error}");
         }
-        assert_eq!(fs::read_to_string(&list).unwrap(), text, "a damaged list was written over");
+        assert_eq!(
+            fs::read_to_string(&list).unwrap(),
+            text,
+            "a damaged list was written over"
+        );
     };
     let damaged = |error: &TrustError| matches!(error, TrustError::Damaged { .. });
-    for text in
-        ["", "{", "[]", "{}", &good[..good.len() / 2], &good.replace("01", "0g"), &good.replacen("01", "", 1)]
-    {
+    for text in [
+        "",
+        "{",
+        "[]",
+        "{}",
+        &good[..good.len() / 2],
+        &good.replace("01", "0g"),
+        &good.replacen("01", "", 1),
+    ] {
         check(text, 0o600, damaged);
     }
     check(&good.replace("\"files\"", "\"fyles\""), 0o600, damaged);
-    check(&good, 0o622, |error| matches!(error, TrustError::NotPrivate { .. }));
+    check(&good, 0o622, |error| {
+        matches!(error, TrustError::NotPrivate { .. })
+    });
     fs::set_permissions(&list, Permissions::from_mode(0o600)).unwrap();
     assert!(store.is_trusted(&file, &[1; 32]));
 }
@@ -81,8 +113,13 @@ fn a_path_that_json_cannot_carry_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let folder = tempfile::tempdir().unwrap();
     let store = TrustStore::open(&DataDir::open(&folder.path().join("data")).unwrap()).unwrap();
-    let odd = folder.path().join(Path::new(std::ffi::OsStr::from_bytes(b"\xff.yaml")));
-    assert!(matches!(store.trust(&odd, &[1; 32]).unwrap_err(), TrustError::Path { .. }));
+    let odd = folder
+        .path()
+        .join(Path::new(std::ffi::OsStr::from_bytes(b"\xff.yaml")));
+    assert!(matches!(
+        store.trust(&odd, &[1; 32]).unwrap_err(),
+        TrustError::Path { .. }
+    ));
     assert!(!store.is_trusted(&odd, &[1; 32]));
 }
 
@@ -95,9 +132,14 @@ fn commands_that_trust_at_once_lose_nothing() {
             let (data_dir, folder) = (&data_dir, folder.path());
             scope.spawn(move || {
                 let store = TrustStore::open(data_dir).unwrap();
-                store.trust(&folder.join(number.to_string()), &[number; 32]).unwrap();
+                store
+                    .trust(&folder.join(number.to_string()), &[number; 32])
+                    .unwrap();
             });
         }
     });
-    assert_eq!(TrustStore::open(&data_dir).unwrap().list().unwrap().len(), 8);
+    assert_eq!(
+        TrustStore::open(&data_dir).unwrap().list().unwrap().len(),
+        8
+    );
 }

@@ -23,12 +23,19 @@ impl EventRecorder {
 
     /// The names of what it heard, in order.
     pub fn names(&self) -> Vec<String> {
-        self.heard().iter().map(|(event, _)| event.clone()).collect()
+        self.heard()
+            .iter()
+            .map(|(event, _)| event.clone())
+            .collect()
     }
 
     /// The data of one kind of event, in order.
     pub fn of(&self, event: &str) -> Vec<Value> {
-        self.heard().iter().filter(|(name, _)| name == event).map(|(_, data)| data.clone()).collect()
+        self.heard()
+            .iter()
+            .filter(|(name, _)| name == event)
+            .map(|(_, data)| data.clone())
+            .collect()
     }
 
     /// Forgets everything.

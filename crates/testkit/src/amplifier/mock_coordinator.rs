@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use serde_json::{Map, Value};
 use toolpost_amplifier::{
-    CancelSwitch, Coordinator, LoadFailure, Module, ModuleId, ModuleKind, MountChange, MountState, ToolError,
-    ToolResult, mount,
+    CancelSwitch, Coordinator, LoadFailure, Module, ModuleId, ModuleKind, MountChange, MountState,
+    ToolError, ToolResult, mount,
 };
 use toolpost_model::SessionId;
 
@@ -17,11 +17,17 @@ pub struct MockCoordinator {
 
 impl MockCoordinator {
     /// A coordinator without anything mounted.
-    #[expect(clippy::new_without_default, reason = "a coordinator is made on purpose")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "a coordinator is made on purpose"
+    )]
     pub fn new() -> Self {
         let (coordinator, switch) = Coordinator::new(Map::new());
         coordinator.adopt(SessionId::new("test-session"));
-        Self { coordinator, switch }
+        Self {
+            coordinator,
+            switch,
+        }
     }
 
     /// Mounts a module as a host would. `config` is an object, or null for none.
@@ -35,13 +41,22 @@ impl MockCoordinator {
             Value::Object(config) => config,
             _ => Map::new(),
         };
-        mount(&self.coordinator, ModuleKind::Tool, &ModuleId::new(id), module, config).await
+        mount(
+            &self.coordinator,
+            ModuleKind::Tool,
+            &ModuleId::new(id),
+            module,
+            config,
+        )
+        .await
     }
 
     /// Calls a mounted tool as it is, without the checks that a host makes first.
     pub async fn call(&self, tool: &str, input: Value) -> Result<ToolResult, ToolError> {
         let found = self.coordinator.tool(tool);
-        let found = found.ok_or_else(|| ToolError::NotFound { name: tool.to_owned() })?;
+        let found = found.ok_or_else(|| ToolError::NotFound {
+            name: tool.to_owned(),
+        })?;
         toolpost_amplifier::Tool::execute(&*found, input).await
     }
 
@@ -51,7 +66,11 @@ impl MockCoordinator {
             MountChange::Mounted { name, .. } => Some(name),
             MountChange::Unmounted { .. } => None,
         };
-        self.coordinator.history().into_iter().filter_map(mounted).collect()
+        self.coordinator
+            .history()
+            .into_iter()
+            .filter_map(mounted)
+            .collect()
     }
 
     /// The names of tools that were taken away, in order.
@@ -60,7 +79,11 @@ impl MockCoordinator {
             MountChange::Mounted { .. } => None,
             MountChange::Unmounted { name } => Some(name),
         };
-        self.coordinator.history().into_iter().filter_map(unmounted).collect()
+        self.coordinator
+            .history()
+            .into_iter()
+            .filter_map(unmounted)
+            .collect()
     }
 
     /// Tells the session to stop.

@@ -20,7 +20,12 @@ impl MockTool {
     pub fn new(name: impl Into<String>, output: impl Into<Value>) -> Self {
         let name = name.into();
         let description = format!("Mock tool: {name}");
-        Self { name, description, answer: Ok(ToolResult::success(output)), inputs: Arc::default() }
+        Self {
+            name,
+            description,
+            answer: Ok(ToolResult::success(output)),
+            inputs: Arc::default(),
+        }
     }
 
     /// What it answers instead.

@@ -9,7 +9,9 @@ use toolpost_core::{
 };
 use toolpost_model::{InvocationId, Outcome, SessionId};
 
-use super::{call_record, everything, microseconds, put, request_record, sample_record, session_record};
+use super::{
+    call_record, everything, microseconds, put, request_record, sample_record, session_record,
+};
 
 pub(super) async fn run<J: Journal>(make: &impl AsyncFn() -> J) {
     a_cut_leaves_a_chain_that_holds(&make().await).await;
@@ -38,29 +40,55 @@ fn end(at: i64) -> Record {
         correlation: None,
     };
     let record = call_record(RecordKind::Ended, InvocationId::new());
-    Record { at: day(at), facets: Some(facets), ..record }
+    Record {
+        at: day(at),
+        facets: Some(facets),
+        ..record
+    }
 }
 
 fn on(at: i64, record: Record) -> Record {
-    Record { at: day(at), ..record }
+    Record {
+        at: day(at),
+        ..record
+    }
 }
 
 fn cut(up_to: u64) -> Cut {
-    Cut { up_to, at: day(100), why: "a test".into(), restated: Vec::new() }
+    Cut {
+        up_to,
+        at: day(100),
+        why: "a test".into(),
+        restated: Vec::new(),
+    }
 }
 
 /// What was written before this day goes; it is day 100.
 async fn prune_before<J: Journal>(journal: &J, before: i64) -> PruneReport {
-    let due = Due { before: Some(day(before)), size: None, why: "a test".into() };
-    prune(journal, &due, &needed(), |_, _| {}).await.expect("prune")
+    let due = Due {
+        before: Some(day(before)),
+        size: None,
+        why: "a test".into(),
+    };
+    prune(journal, &due, &needed(), |_, _| {})
+        .await
+        .expect("prune")
 }
 
 fn needed() -> Needed {
-    Needed { now: day(100), session_idle: Duration::from_secs(2 * 86_400), sessions: HashSet::new() }
+    Needed {
+        now: day(100),
+        session_idle: Duration::from_secs(2 * 86_400),
+        sessions: HashSet::new(),
+    }
 }
 
 async fn seqs<J: Journal>(journal: &J) -> Vec<u64> {
-    everything(journal).await.iter().map(|row| row.seq).collect()
+    everything(journal)
+        .await
+        .iter()
+        .map(|row| row.seq)
+        .collect()
 }
 
 fn body(row: &StoredRecord) -> PrunedBody {
@@ -73,24 +101,50 @@ async fn a_cut_leaves_a_chain_that_holds<J: Journal>(journal: &J) {
         put(journal, end(at)).await;
     }
     let before = everything(journal).await;
-    let pruned = journal.prune(cut(4)).await.expect("prune").expect("something goes");
-    assert_eq!((pruned.up_to, pruned.records, pruned.hash), (4, 4, before[3].hash));
+    let pruned = journal
+        .prune(cut(4))
+        .await
+        .expect("prune")
+        .expect("something goes");
+    assert_eq!(
+        (pruned.up_to, pruned.records, pruned.hash),
+        (4, 4, before[3].hash)
+    );
     assert_eq!((pruned.first, pruned.last), (day(1), day(4)));
     put(journal, end(7)).await;
     let after = everything(journal).await;
-    assert_eq!(after.iter().map(|row| row.seq).collect::<Vec<_>>(), [5, 6, 7, 8]);
+    assert_eq!(
+        after.iter().map(|row| row.seq).collect::<Vec<_>>(),
+        [5, 6, 7, 8]
+    );
     let mut previous = pruned.hash;
     for row in &after {
-        assert_eq!(row.hash, chain(&previous, row.seq, &row.record), "the hash of record {}", row.seq);
+        assert_eq!(
+            row.hash,
+            chain(&previous, row.seq, &row.record),
+            "the hash of record {}",
+            row.seq
+        );
         previous = row.hash;
     }
     let told = body(&after[2]);
-    let hex: String = pruned.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = pruned
+        .hash
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     assert_eq!((told.up_to, told.hash, told.records), (4, hex, 4));
-    assert_eq!((told.first, told.last, told.why.as_str()), (day(1), day(4), "a test"));
+    assert_eq!(
+        (told.first, told.last, told.why.as_str()),
+        (day(1), day(4), "a test")
+    );
     let head = journal.head().await.expect("head");
     assert_eq!((head.first, head.seq, head.hash), (5, 8, after[3].hash));
-    assert_eq!(journal.prune(cut(4)).await.expect("prune"), None, "they are gone");
+    assert_eq!(
+        journal.prune(cut(4)).await.expect("prune"),
+        None,
+        "they are gone"
+    );
     assert_eq!(journal.prune(cut(0)).await.expect("prune"), None);
 }
 
@@ -98,28 +152,50 @@ async fn what_went_is_found_no_more<J: Journal>(journal: &J) {
     let request = on(1, request_record("s", "r", 1));
     let call = request.invocation_id.expect("it is a call's");
     put(journal, on(1, sample_record(RecordKind::HostStarted))).await;
-    put(journal, on(1, session_record(RecordKind::SessionOpened, "s"))).await;
+    put(
+        journal,
+        on(1, session_record(RecordKind::SessionOpened, "s")),
+    )
+    .await;
     put(journal, request.clone()).await;
     put(journal, end(1)).await;
     let kept = end(2);
     put(journal, kept.clone()).await;
-    journal.prune(cut(4)).await.expect("prune").expect("something goes");
+    journal
+        .prune(cut(4))
+        .await
+        .expect("prune")
+        .expect("something goes");
     assert_eq!(journal.records_of(call).await.expect("records"), []);
     let (session, id) = (SessionId::new("s"), request.request.expect("its key").id);
-    assert_eq!(journal.find_request(&session, &id).await.expect("request"), None);
+    assert_eq!(
+        journal.find_request(&session, &id).await.expect("request"),
+        None
+    );
     assert_eq!(journal.find_session(&session).await.expect("session"), None);
     assert_eq!(journal.last_start().await.expect("start"), 0);
     let found = journal.find(Query::newest(9)).await.expect("find");
     assert_eq!(found.iter().map(|row| row.seq).collect::<Vec<_>>(), [5]);
-    let left = journal.records_of(kept.invocation_id.expect("a call")).await.expect("records");
+    let left = journal
+        .records_of(kept.invocation_id.expect("a call"))
+        .await
+        .expect("records");
     assert_eq!(left.len(), 1);
-    assert_eq!(journal.read(0, 1).await.expect("read")[0].seq, 5, "reading begins at the oldest");
+    assert_eq!(
+        journal.read(0, 1).await.expect("read")[0].seq,
+        5,
+        "reading begins at the oldest"
+    );
 }
 
 async fn a_cut_of_everything_leaves_its_own_record<J: Journal>(journal: &J) {
     put(journal, end(1)).await;
     put(journal, end(2)).await;
-    let pruned = journal.prune(cut(u64::MAX)).await.expect("prune").expect("something goes");
+    let pruned = journal
+        .prune(cut(u64::MAX))
+        .await
+        .expect("prune")
+        .expect("something goes");
     assert_eq!((pruned.up_to, pruned.records), (2, 2));
     assert_eq!(seqs(journal).await, [3]);
     assert_eq!(put(journal, end(3)).await, 4);
@@ -134,7 +210,14 @@ async fn what_is_still_needed_stays<J: Journal>(journal: &J) {
     put(journal, end(4)).await;
     // The open call keeps the end of the other one, which so keeps its beginning.
     let report = prune_before(journal, 5).await;
-    assert_eq!(report, PruneReport { records: 1, up_to: 1, held: Some((2, Hold::DividedCall(done))) });
+    assert_eq!(
+        report,
+        PruneReport {
+            records: 1,
+            up_to: 1,
+            held: Some((2, Hold::DividedCall(done)))
+        }
+    );
     assert_eq!(seqs(journal).await, [2, 3, 4, 5, 6]);
 }
 
@@ -149,7 +232,14 @@ async fn no_call_is_divided<J: Journal>(journal: &J) {
     put(journal, on(5, call_record(RecordKind::Ended, call))).await;
     put(journal, end(6)).await;
     let report = prune_before(journal, 4).await;
-    assert_eq!(report, PruneReport { records: 1, up_to: 1, held: Some((2, Hold::DividedCall(call))) });
+    assert_eq!(
+        report,
+        PruneReport {
+            records: 1,
+            up_to: 1,
+            held: Some((2, Hold::DividedCall(call)))
+        }
+    );
     let (session, id) = (SessionId::new("s"), request.request.expect("its key").id);
     let known = journal.find_request(&session, &id).await.expect("request");
     assert_eq!(known.map(|row| row.seq), Some(2), "a repeat is still known");
@@ -170,7 +260,11 @@ async fn calls_without_a_pause_do_not_keep_everything<J: Journal>(journal: &J) {
     put(journal, on(9, call_record(RecordKind::Ended, before))).await;
     let report = prune_before(journal, 5).await;
     assert!((400..800).contains(&report.up_to), "{report:?}");
-    assert_eq!(journal.records_of(before).await.expect("records").len(), 2, "the last one is whole");
+    assert_eq!(
+        journal.records_of(before).await.expect("records").len(),
+        2,
+        "the last one is whole"
+    );
 }
 
 /// Somebody may still repeat a request of the last days, and is to get its answer.
@@ -178,15 +272,29 @@ async fn what_was_written_lately_stays<J: Journal>(journal: &J) {
     put(journal, end(1)).await;
     put(journal, end(99)).await;
     let report = prune_before(journal, 100).await;
-    assert_eq!(report, PruneReport { records: 1, up_to: 1, held: Some((2, Hold::Recent)) });
+    assert_eq!(
+        report,
+        PruneReport {
+            records: 1,
+            up_to: 1,
+            held: Some((2, Hold::Recent))
+        }
+    );
 }
 
 async fn sessions_that_may_come_back_stay<J: Journal>(journal: &J) {
     let opened = |session: &str| on(1, session_record(RecordKind::SessionOpened, session));
-    let used = |session: &str, at| Record { session_id: Some(SessionId::new(session)), ..end(at) };
+    let used = |session: &str, at| Record {
+        session_id: Some(SessionId::new(session)),
+        ..end(at)
+    };
     put(journal, opened("closed")).await;
     put(journal, opened("left")).await;
-    put(journal, on(2, session_record(RecordKind::SessionClosed, "closed"))).await;
+    put(
+        journal,
+        on(2, session_record(RecordKind::SessionClosed, "closed")),
+    )
+    .await;
     put(journal, used("left", 3)).await;
     put(journal, opened("used")).await;
     put(journal, opened("known")).await;
@@ -194,21 +302,54 @@ async fn sessions_that_may_come_back_stay<J: Journal>(journal: &J) {
     put(journal, used("used", 99)).await;
     let report = prune_before(journal, 50).await;
     let held = Hold::Session(SessionId::new("used"));
-    assert_eq!((report.records, report.up_to, report.held), (4, 4, Some((5, held))));
-    put(journal, on(99, session_record(RecordKind::SessionClosed, "used"))).await;
+    assert_eq!(
+        (report.records, report.up_to, report.held),
+        (4, 4, Some((5, held)))
+    );
+    put(
+        journal,
+        on(99, session_record(RecordKind::SessionClosed, "used")),
+    )
+    .await;
     let known = SessionId::new("known");
-    let due = Due { before: Some(day(50)), size: None, why: "a test".into() };
-    let needed = Needed { sessions: HashSet::from([known.clone()]), ..needed() };
-    let report = prune(journal, &due, &needed, |_, _| {}).await.expect("prune");
-    assert_eq!((report.up_to, report.held), (5, Some((6, Hold::Session(known)))));
+    let due = Due {
+        before: Some(day(50)),
+        size: None,
+        why: "a test".into(),
+    };
+    let needed = Needed {
+        sessions: HashSet::from([known.clone()]),
+        ..needed()
+    };
+    let report = prune(journal, &due, &needed, |_, _| {})
+        .await
+        .expect("prune");
+    assert_eq!(
+        (report.up_to, report.held),
+        (5, Some((6, Hold::Session(known))))
+    );
 }
 
 async fn catalogs_and_surfaces_are_told_again<J: Journal>(journal: &J) {
-    let catalog = |text: &str| Record { body: text.into(), ..on(1, sample_record(RecordKind::Catalog)) };
-    let surface = |text: &str| Record { body: text.into(), ..on(1, sample_record(RecordKind::Surface)) };
+    let catalog = |text: &str| Record {
+        body: text.into(),
+        ..on(1, sample_record(RecordKind::Catalog))
+    };
+    let surface = |text: &str| Record {
+        body: text.into(),
+        ..on(1, sample_record(RecordKind::Surface))
+    };
     put(journal, catalog(r#"{"digest":"old","whole":true}"#)).await;
-    put(journal, catalog(r#"{"digest":"new","whole":true,"part":1,"parts":2}"#)).await;
-    put(journal, catalog(r#"{"digest":"new","whole":true,"part":2,"parts":2}"#)).await;
+    put(
+        journal,
+        catalog(r#"{"digest":"new","whole":true,"part":1,"parts":2}"#),
+    )
+    .await;
+    put(
+        journal,
+        catalog(r#"{"digest":"new","whole":true,"part":2,"parts":2}"#),
+    )
+    .await;
     put(journal, surface(r#"{"surface_id":"x","n":1}"#)).await;
     put(journal, catalog(r#"{"digest":"newer","whole":false}"#)).await;
     put(journal, surface(r#"{"surface_id":"x","n":2}"#)).await;
@@ -222,32 +363,60 @@ async fn catalogs_and_surfaces_are_told_again<J: Journal>(journal: &J) {
         .filter(|row| matches!(row.record.kind, RecordKind::Catalog | RecordKind::Surface))
         .map(|row| serde_json::from_str(&row.record.body).expect("JSON"))
         .collect();
-    let places: Vec<u64> = told.iter().filter_map(|body| body["restated"]["seq"].as_u64()).collect();
+    let places: Vec<u64> = told
+        .iter()
+        .filter_map(|body| body["restated"]["seq"].as_u64())
+        .collect();
     assert_eq!(places, [2, 3, 5, 6], "{told:?}");
     assert_eq!(told[3]["n"], 2);
     assert_eq!(told[0]["restated"]["at"], day(1).to_string());
     // Told again once more, they keep the place they first had.
     put(journal, end(97)).await;
-    let later = Needed { now: day(300), ..needed() };
-    let due = Due { before: Some(day(200)), size: None, why: "a test".into() };
-    prune(journal, &due, &later, |_, _| {}).await.expect("prune");
+    let later = Needed {
+        now: day(300),
+        ..needed()
+    };
+    let due = Due {
+        before: Some(day(200)),
+        size: None,
+        why: "a test".into(),
+    };
+    prune(journal, &due, &later, |_, _| {})
+        .await
+        .expect("prune");
     let rows = everything(journal).await;
-    let again: Vec<&StoredRecord> =
-        rows.iter().filter(|row| row.record.kind == RecordKind::Surface).collect();
+    let again: Vec<&StoredRecord> = rows
+        .iter()
+        .filter(|row| row.record.kind == RecordKind::Surface)
+        .collect();
     let again: serde_json::Value = serde_json::from_str(&again[0].record.body).expect("JSON");
     assert_eq!(again["restated"]["seq"], 6);
 }
 
 async fn the_size_decides_too<J: Journal>(journal: &J) {
     for at in 0..400 {
-        put(journal, Record { body: format!("{{\"text\":\"{}\"}}", "x".repeat(4_000)), ..end(at % 50) })
-            .await;
+        put(
+            journal,
+            Record {
+                body: format!("{{\"text\":\"{}\"}}", "x".repeat(4_000)),
+                ..end(at % 50)
+            },
+        )
+        .await;
     }
     let bytes = journal.head().await.expect("head").bytes;
-    let smaller = |size| Due { before: None, size: Some(size), why: "a test".into() };
-    let report = prune(journal, &smaller(bytes), &needed(), |_, _| {}).await.expect("prune");
+    let smaller = |size| Due {
+        before: None,
+        size: Some(size),
+        why: "a test".into(),
+    };
+    let report = prune(journal, &smaller(bytes), &needed(), |_, _| {})
+        .await
+        .expect("prune");
     assert_eq!(report, PruneReport::default());
-    prune(journal, &smaller(bytes / 2), &needed(), |_, _| {}).await.expect("prune");
+    prune(journal, &smaller(bytes / 2), &needed(), |_, _| {})
+        .await
+        .expect("prune");
     let left = seqs(journal).await.len();
     assert!((100..300).contains(&left), "{left} of 400 are left");
     assert!(journal.head().await.expect("head").bytes <= bytes / 2);
@@ -257,9 +426,18 @@ async fn what_pruning_wrote_is_no_reason_to_prune<J: Journal>(journal: &J) {
     put(journal, end(1)).await;
     put(journal, end(2)).await;
     assert_eq!(prune_before(journal, 50).await.records, 2);
-    let later = Needed { now: day(300), ..needed() };
-    let due = Due { before: Some(day(200)), size: None, why: "a test".into() };
-    let report = prune(journal, &due, &later, |_, _| {}).await.expect("prune");
+    let later = Needed {
+        now: day(300),
+        ..needed()
+    };
+    let due = Due {
+        before: Some(day(200)),
+        size: None,
+        why: "a test".into(),
+    };
+    let report = prune(journal, &due, &later, |_, _| {})
+        .await
+        .expect("prune");
     assert_eq!(report, PruneReport::default());
     assert_eq!(seqs(journal).await, [3]);
 }

@@ -72,9 +72,17 @@ impl Refusal {
             "bad_arguments" => RefusalKind::BadArguments,
             _ => RefusalKind::Other,
         };
-        let hint = error["hint"].as_str().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        let message = error["message"].as_str().unwrap_or("the running host refused");
-        Self { kind, message: format!("{message}{hint}") }
+        let hint = error["hint"]
+            .as_str()
+            .map(|hint| format!("\nhint: {hint}"))
+            .unwrap_or_default();
+        let message = error["message"]
+            .as_str()
+            .unwrap_or("the running host refused");
+        Self {
+            kind,
+            message: format!("{message}{hint}"),
+        }
     }
 }
 
@@ -93,7 +101,10 @@ impl From<ApprovalError> for Refusal {
             | ApprovalError::Journal(_)
             | ApprovalError::Rules(_) => RefusalKind::Other,
         };
-        Self { kind, message: error.to_string() }
+        Self {
+            kind,
+            message: error.to_string(),
+        }
     }
 }
 
@@ -101,21 +112,39 @@ impl Desk {
     /// The desk of a host in this process, where `by` answers. Questions that already wait there are left out:
     /// whoever starts a host for one call is not to be asked about the calls of others.
     pub(crate) fn for_new_questions(host: &Host, by: Principal) -> Self {
-        let left_out = host.approvals().iter().map(|question| question.ask_id).collect();
+        let left_out = host
+            .approvals()
+            .iter()
+            .map(|question| question.ask_id)
+            .collect();
         let changes = host.approval_changes();
-        Self::Own(OwnDesk { host: host.clone(), by, changes, left_out })
+        Self::Own(OwnDesk {
+            host: host.clone(),
+            by,
+            changes,
+            left_out,
+        })
     }
 
     /// The desk of a host in this process for all its questions.
     pub(crate) fn of(host: &Host, by: Principal) -> Self {
         let changes = host.approval_changes();
-        Self::Own(OwnDesk { host: host.clone(), by, changes, left_out: Vec::new() })
+        Self::Own(OwnDesk {
+            host: host.clone(),
+            by,
+            changes,
+            left_out: Vec::new(),
+        })
     }
 
     /// The desk of a running host: `client` for answers, a second connection to hear of changes.
     pub(crate) async fn beside(client: Client, listening: Client) -> anyhow::Result<Self> {
         let feed = listening.feed("/approvals").await?;
-        Ok(Self::Running(RunningDesk { client, feed, known: Vec::new() }))
+        Ok(Self::Running(RunningDesk {
+            client,
+            feed,
+            known: Vec::new(),
+        }))
     }
 
     /// What waits for an answer, oldest first.
@@ -134,10 +163,18 @@ impl Desk {
     }
 
     /// Answers; gives what became of the question, as a running host tells it.
-    pub(crate) async fn decide(&mut self, id: InvocationId, verdict: Verdict) -> anyhow::Result<Value> {
+    pub(crate) async fn decide(
+        &mut self,
+        id: InvocationId,
+        verdict: Verdict,
+    ) -> anyhow::Result<Value> {
         match self {
             Self::Own(own) => {
-                let decided = own.host.decide(id, verdict, &own.by).await.map_err(Refusal::from)?;
+                let decided = own
+                    .host
+                    .decide(id, verdict, &own.by)
+                    .await
+                    .map_err(Refusal::from)?;
                 Ok(json!({ "decided": decided }))
             }
             Self::Running(running) => decide(&mut running.client, id, &verdict).await,
@@ -159,7 +196,8 @@ impl RunningDesk {
         let unreadable = "the running host's questions cannot be read";
         match event.as_str() {
             "asked" => {
-                let question: PermissionRequest = serde_json::from_str(&data).context(unreadable)?;
+                let question: PermissionRequest =
+                    serde_json::from_str(&data).context(unreadable)?;
                 self.known.retain(|known| known.ask_id != question.ask_id);
                 self.known.push(question);
             }
@@ -181,11 +219,14 @@ struct Gone {
 
 /// What waits for an answer at a running host.
 pub(crate) async fn list(client: &mut Client) -> anyhow::Result<Vec<PermissionRequest>> {
-    let (status, mut body) = client.json(Method::GET, "/approvals", String::new()).await?;
+    let (status, mut body) = client
+        .json(Method::GET, "/approvals", String::new())
+        .await?;
     if !status.is_success() {
         return Err(Refusal::told(&body).into());
     }
-    serde_json::from_value(body["approvals"].take()).context("the running host's questions cannot be read")
+    serde_json::from_value(body["approvals"].take())
+        .context("the running host's questions cannot be read")
 }
 
 /// Answers a question of a running host; gives what became of it.
@@ -195,6 +236,12 @@ pub(crate) async fn decide(
     verdict: &Verdict,
 ) -> anyhow::Result<Value> {
     let body = serde_json::to_string(verdict)?;
-    let (status, body) = client.json(Method::POST, &format!("/approvals/{id}"), body).await?;
-    if status.is_success() { Ok(body) } else { Err(Refusal::told(&body).into()) }
+    let (status, body) = client
+        .json(Method::POST, &format!("/approvals/{id}"), body)
+        .await?;
+    if status.is_success() {
+        Ok(body)
+    } else {
+        Err(Refusal::told(&body).into())
+    }
 }

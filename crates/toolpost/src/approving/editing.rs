@@ -26,7 +26,9 @@ pub(crate) async fn edit(
     question: &PermissionRequest,
 ) -> anyhow::Result<Edited> {
     if question.redacted {
-        anyhow::bail!("sensitive values of this call are not shown, so its arguments cannot be edited");
+        anyhow::bail!(
+            "sensitive values of this call are not shown, so its arguments cannot be edited"
+        );
     }
     let mut text = format!("{:#}\n", question.arguments);
     loop {
@@ -48,8 +50,14 @@ pub(crate) async fn edit(
                 }
             }
         };
-        let Some(tty) = tty.as_deref_mut() else { return Err(problem) };
-        tty.say(&format!("{}\nedit again? [Y/n] ", printable(&problem.to_string()))).await?;
+        let Some(tty) = tty.as_deref_mut() else {
+            return Err(problem);
+        };
+        tty.say(&format!(
+            "{}\nedit again? [Y/n] ",
+            printable(&problem.to_string())
+        ))
+        .await?;
         match tty.line().await? {
             Typed::Line(line) if !line.to_ascii_lowercase().starts_with('n') => {}
             Typed::Line(_) | Typed::Nothing => return Ok(Edited::Kept),
@@ -58,7 +66,9 @@ pub(crate) async fn edit(
 }
 
 fn is_about_arguments(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.kind == RefusalKind::BadArguments)
+    error
+        .downcast_ref::<Refusal>()
+        .is_some_and(|refusal| refusal.kind == RefusalKind::BadArguments)
 }
 
 #[derive(Debug, PartialEq)]
@@ -84,7 +94,10 @@ fn read(text: &str, before: &Value) -> Read {
 pub(crate) fn changes(decided: &Value) -> Vec<String> {
     let changes: Vec<ArgumentChange> =
         serde_json::from_value(decided["decided"]["changed_arguments"].clone()).unwrap_or_default();
-    changes.iter().map(|change| spelled_out(&change.to_string())).collect()
+    changes
+        .iter()
+        .map(|change| spelled_out(&change.to_string()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -104,10 +117,15 @@ mod tests {
                 r#"{"command":"git push origin main"}"#,
                 Read::Changed(json!({ "command": "git push origin main" })),
             ),
-            ("[]", Read::Wrong("the arguments must be one JSON object".to_owned())),
+            (
+                "[]",
+                Read::Wrong("the arguments must be one JSON object".to_owned()),
+            ),
         ] {
             assert_eq!(read(text, &before), expected, "{text}");
         }
-        assert!(matches!(read("{", &before), Read::Wrong(why) if why.starts_with("this is not JSON")));
+        assert!(
+            matches!(read("{", &before), Read::Wrong(why) if why.starts_with("this is not JSON"))
+        );
     }
 }

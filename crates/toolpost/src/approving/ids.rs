@@ -18,10 +18,15 @@ pub(crate) fn find<'a>(
     questions: &'a [PermissionRequest],
     typed: &str,
 ) -> anyhow::Result<&'a PermissionRequest> {
-    let digits: String = typed.chars().filter(|&c| c != '-').collect::<String>().to_ascii_lowercase();
+    let digits: String = typed
+        .chars()
+        .filter(|&c| c != '-')
+        .collect::<String>()
+        .to_ascii_lowercase();
     if digits.len() < 4 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
-        let message =
-            format!("`{typed}` is no id\nhint: give the eight digits that `toolpost approvals` shows");
+        let message = format!(
+            "`{typed}` is no id\nhint: give the eight digits that `toolpost approvals` shows"
+        );
         return Err(UsageError(message).into());
     }
     let fits = |question: &&PermissionRequest| {
@@ -35,9 +40,9 @@ pub(crate) fn find<'a>(
             "no question `{typed}` waits for an answer\n\
              hint: it may have been answered, withdrawn or expired; `toolpost journal show` tells, by the whole id"
         ),
-        (Some(_), Some(_)) => {
-            Err(UsageError(format!("more than one question is called `{typed}`\nhint: give more digits"))
-                .into())
-        }
+        (Some(_), Some(_)) => Err(UsageError(format!(
+            "more than one question is called `{typed}`\nhint: give more digits"
+        ))
+        .into()),
     }
 }

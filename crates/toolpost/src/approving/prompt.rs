@@ -63,7 +63,9 @@ pub(crate) async fn run(mut desk: Desk, mut tty: Tty, quiet: Quiet) -> anyhow::R
     loop {
         let pending = desk.pending();
         later.retain(|id| pending.iter().any(|question| question.ask_id == *id));
-        let next = pending.iter().position(|question| !later.contains(&question.ask_id));
+        let next = pending
+            .iter()
+            .position(|question| !later.contains(&question.ask_id));
         let Some(place) = next else {
             desk.changed().await?;
             continue;
@@ -71,7 +73,13 @@ pub(crate) async fn run(mut desk: Desk, mut tty: Tty, quiet: Quiet) -> anyhow::R
         let question = &pending[place];
         let more = pending.len() - later.len() - 1;
         quiet(Asking::Begins);
-        let settled = Conversation { desk: &mut desk, tty: &mut tty, question }.hold(more).await;
+        let settled = Conversation {
+            desk: &mut desk,
+            tty: &mut tty,
+            question,
+        }
+        .hold(more)
+        .await;
         quiet(Asking::Ends);
         match settled? {
             Settled::Answered => {}
@@ -110,7 +118,11 @@ impl Conversation<'_> {
             0 => String::new(),
             more => styled(DIM, format!(" ({more} more after this)")),
         };
-        self.say(&format!("\n{heading}{more}\n{}", card(self.question, now, Shown::ForPrompt))).await?;
+        self.say(&format!(
+            "\n{heading}{more}\n{}",
+            card(self.question, now, Shown::ForPrompt)
+        ))
+        .await?;
         self.tty.forget_typed();
         loop {
             let choices = match (self.question.suggestions.is_empty(), self.question.redacted) {
@@ -119,7 +131,10 @@ impl Conversation<'_> {
                 (false, true) => "y once, s session, r remember, n deny, l later, ? help",
                 (true, true) => "y once, n deny, l later, ? help",
             };
-            let typed = match self.ask(&format!("{} [{choices}] ", styled(BOLD, "allow?"))).await? {
+            let typed = match self
+                .ask(&format!("{} [{choices}] ", styled(BOLD, "allow?")))
+                .await?
+            {
                 Heard::Line(line) => line,
                 Heard::End => "later".to_owned(),
                 Heard::Gone => return Ok(Settled::Answered),
@@ -142,11 +157,13 @@ impl Conversation<'_> {
             "n" | "no" => self.deny(rest).await,
             "l" | "later" => {
                 let how = format!("`toolpost approvals show {}`", short(self.question.ask_id));
-                self.say(&format!("it waits; {how} shows it again\n")).await?;
+                self.say(&format!("it waits; {how} shows it again\n"))
+                    .await?;
                 Ok(Some(Settled::Later))
             }
             "v" | "view" => {
-                self.say(&card(self.question, environment::now(), Shown::Whole)).await?;
+                self.say(&card(self.question, environment::now(), Shown::Whole))
+                    .await?;
                 Ok(None)
             }
             _ => {
@@ -156,7 +173,11 @@ impl Conversation<'_> {
         }
     }
 
-    async fn allow(&mut self, scope: ApprovalScope, rule: Option<String>) -> anyhow::Result<Option<Settled>> {
+    async fn allow(
+        &mut self,
+        scope: ApprovalScope,
+        rule: Option<String>,
+    ) -> anyhow::Result<Option<Settled>> {
         let what = match (scope, &rule) {
             (ApprovalScope::Once, _) | (_, None) => "allowed once".to_owned(),
             (ApprovalScope::Session, Some(rule)) => {
@@ -166,16 +187,26 @@ impl Conversation<'_> {
                 format!("allowed, and remembered as `{}`", spelled_out(rule))
             }
         };
-        let verdict = Verdict::Allow { scope, rule, valid_for_seconds: None, arguments: None };
+        let verdict = Verdict::Allow {
+            scope,
+            rule,
+            valid_for_seconds: None,
+            arguments: None,
+        };
         self.decide(verdict, &styled(GREEN, what)).await
     }
 
     /// Allows the like of the call too, by one of the suggested rules.
-    async fn allow_more(&mut self, scope: ApprovalScope, number: &str) -> anyhow::Result<Option<Settled>> {
+    async fn allow_more(
+        &mut self,
+        scope: ApprovalScope,
+        number: &str,
+    ) -> anyhow::Result<Option<Settled>> {
         let rules = &self.question.suggestions;
         let number = match (rules.len(), number) {
             (0, _) => {
-                self.say("no rule can be offered for this call; it can only be allowed once\n").await?;
+                self.say("no rule can be offered for this call; it can only be allowed once\n")
+                    .await?;
                 return Ok(None);
             }
             (1, "") => "1".to_owned(),
@@ -190,11 +221,15 @@ impl Conversation<'_> {
             }
             (_, number) => number.to_owned(),
         };
-        let chosen = number.parse::<usize>().ok().and_then(|number| rules.get(number.checked_sub(1)?));
+        let chosen = number
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| rules.get(number.checked_sub(1)?));
         match chosen.cloned() {
             Some(rule) => self.allow(scope, Some(rule)).await,
             None => {
-                self.say(&format!("there is no rule `{}`\n", spelled_out(&number))).await?;
+                self.say(&format!("there is no rule `{}`\n", spelled_out(&number)))
+                    .await?;
                 Ok(None)
             }
         }
@@ -203,15 +238,19 @@ impl Conversation<'_> {
     async fn edit(&mut self) -> anyhow::Result<Option<Settled>> {
         match editing::edit(self.desk, Some(self.tty), self.question).await {
             Ok(Edited::Allowed(decided)) => {
-                self.say(&format!("{}\n", styled(GREEN, "allowed once, with the arguments as edited")))
-                    .await?;
+                self.say(&format!(
+                    "{}\n",
+                    styled(GREEN, "allowed once, with the arguments as edited")
+                ))
+                .await?;
                 for change in editing::changes(&decided) {
                     self.say(&format!("  {change}\n")).await?;
                 }
                 Ok(Some(Settled::Answered))
             }
             Ok(Edited::Kept) => {
-                self.say("nothing was changed; the question still waits\n").await?;
+                self.say("nothing was changed; the question still waits\n")
+                    .await?;
                 Ok(None)
             }
             Err(error) => self.refused(error).await,
@@ -220,7 +259,10 @@ impl Conversation<'_> {
 
     async fn deny(&mut self, feedback: &str) -> anyhow::Result<Option<Settled>> {
         let feedback = match feedback {
-            "" => match self.ask("what should the agent be told? [nothing] ").await? {
+            "" => match self
+                .ask("what should the agent be told? [nothing] ")
+                .await?
+            {
                 Heard::Line(line) => line,
                 Heard::End => return Ok(None),
                 Heard::Gone => return Ok(Some(Settled::Answered)),
@@ -228,7 +270,8 @@ impl Conversation<'_> {
             given => given.to_owned(),
         };
         let feedback = Some(feedback).filter(|text| !text.is_empty());
-        self.decide(Verdict::Deny { feedback }, &styled(RED, "denied")).await
+        self.decide(Verdict::Deny { feedback }, &styled(RED, "denied"))
+            .await
     }
 
     async fn decide(&mut self, verdict: Verdict, done: &str) -> anyhow::Result<Option<Settled>> {
@@ -246,8 +289,15 @@ impl Conversation<'_> {
         if error.is::<io::Error>() {
             return Err(error);
         }
-        self.say(&format!("{} {}\n", styled(RED, "error:"), printable(&format!("{error:#}")))).await?;
-        let gone = error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.kind == RefusalKind::Gone);
+        self.say(&format!(
+            "{} {}\n",
+            styled(RED, "error:"),
+            printable(&format!("{error:#}"))
+        ))
+        .await?;
+        let gone = error
+            .downcast_ref::<Refusal>()
+            .is_some_and(|refusal| refusal.kind == RefusalKind::Gone);
         Ok(gone.then_some(Settled::Answered))
     }
 

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_model::{Access, Decision, Effects, PermissionRequest, ProgramFile, RuleRef, SandboxPlan};
+use toolpost_model::{
+    Access, Decision, Effects, PermissionRequest, ProgramFile, RuleRef, SandboxPlan,
+};
 
 use super::ids::short;
 use crate::terminal::{BOLD, DIM, YELLOW, spelled_out, styled};
@@ -29,7 +31,11 @@ const LIST_WIDTH: usize = 100;
 /// One line in a list: id, time left, who, tool, what.
 pub(crate) fn row(question: &PermissionRequest, now: Timestamp) -> String {
     let summary = cut(&spelled_out(&question.summary), LIST_WIDTH);
-    let waiting = if question.waiting == 1 { String::new() } else { format!(", {} calls", question.waiting) };
+    let waiting = if question.waiting == 1 {
+        String::new()
+    } else {
+        format!(", {} calls", question.waiting)
+    };
     format!(
         "{}  {}  {}  {summary}",
         styled(BOLD, short(question.ask_id)),
@@ -40,15 +46,38 @@ pub(crate) fn row(question: &PermissionRequest, now: Timestamp) -> String {
 
 /// Everything a person should see before answering.
 pub(crate) fn card(question: &PermissionRequest, now: Timestamp, shown: Shown) -> String {
-    let mut page = Page { text: String::new(), shown };
+    let mut page = Page {
+        text: String::new(),
+        shown,
+    };
     page.line(
         "question",
-        &format!("{} {}", styled(BOLD, short(question.ask_id)), styled(DIM, question.ask_id)),
+        &format!(
+            "{} {}",
+            styled(BOLD, short(question.ask_id)),
+            styled(DIM, question.ask_id)
+        ),
     );
-    let (name, role) = (spelled_out(question.principal.name.as_str()), question.principal.role.as_str());
-    page.line("from", &format!("{name} ({role}), session {}", spelled_out(question.session_id.as_str())));
+    let (name, role) = (
+        spelled_out(question.principal.name.as_str()),
+        question.principal.role.as_str(),
+    );
+    page.line(
+        "from",
+        &format!(
+            "{name} ({role}), session {}",
+            spelled_out(question.session_id.as_str())
+        ),
+    );
     let (tool, id) = (spelled_out(&question.tool), question.tool_id.as_str());
-    page.line("tool", &if id == tool { tool } else { format!("{tool} ({id})") });
+    page.line(
+        "tool",
+        &if id == tool {
+            tool
+        } else {
+            format!("{tool} ({id})")
+        },
+    );
     page.line("wants", &spelled_out(&question.summary));
     for command in &question.commands {
         page.block("runs", command);
@@ -59,15 +88,24 @@ pub(crate) fn card(question: &PermissionRequest, now: Timestamp, shown: Shown) -
     page.sandbox(question.sandbox.as_ref(), &question.effects);
     page.decision(&question.decision, &question.commands);
     for (place, rule) in question.suggestions.iter().enumerate() {
-        page.line(if place == 0 { "rules" } else { "" }, &format!("{}  {}", place + 1, spelled_out(rule)));
+        page.line(
+            if place == 0 { "rules" } else { "" },
+            &format!("{}  {}", place + 1, spelled_out(rule)),
+        );
     }
     if let Some(remark) = &question.rule_remark {
         page.line("", &styled(YELLOW, spelled_out(remark)));
     }
     if question.waiting != 1 {
-        page.line("waiting", &format!("{} calls for this one answer", question.waiting));
+        page.line(
+            "waiting",
+            &format!("{} calls for this one answer", question.waiting),
+        );
     }
-    page.line("expires", &format!("in {}; no answer is a no", left(question, now)));
+    page.line(
+        "expires",
+        &format!("in {}; no answer is a no", left(question, now)),
+    );
     page.text
 }
 
@@ -79,7 +117,11 @@ struct Page {
 impl Page {
     fn line(&mut self, name: &str, text: &str) {
         // Writing to a string cannot fail.
-        let _ = writeln!(self.text, "  {}  {text}", styled(BOLD, format!("{name:<9}")));
+        let _ = writeln!(
+            self.text,
+            "  {}  {text}",
+            styled(BOLD, format!("{name:<9}"))
+        );
     }
 
     /// Text of several lines, each of them spelled out.
@@ -90,13 +132,19 @@ impl Page {
         };
         let lines: Vec<&str> = text.split('\n').collect();
         for (place, line) in lines.iter().take(most).enumerate() {
-            self.line(if place == 0 { name } else { "" }, &cut(&spelled_out(line), width));
+            self.line(
+                if place == 0 { name } else { "" },
+                &cut(&spelled_out(line), width),
+            );
         }
         if lines.len() > most {
             let more = lines.len() - most;
             self.line(
                 "",
-                &styled(YELLOW, format!("… and {more} more lines; `toolpost approvals show` has them all")),
+                &styled(
+                    YELLOW,
+                    format!("… and {more} more lines; `toolpost approvals show` has them all"),
+                ),
             );
         }
     }
@@ -124,20 +172,30 @@ impl Page {
         if redacted {
             self.line(
                 "",
-                &styled(YELLOW, "sensitive values are not shown, so the arguments cannot be edited"),
+                &styled(
+                    YELLOW,
+                    "sensitive values are not shown, so the arguments cannot be edited",
+                ),
             );
         }
     }
 
     fn effects(&mut self, effects: &Effects) {
-        let beyond = if effects.open_world { ", and may reach what nobody can list beforehand" } else { "" };
+        let beyond = if effects.open_world {
+            ", and may reach what nobody can list beforehand"
+        } else {
+            ""
+        };
         self.line("class", &format!("{}{beyond}", effects.class));
         for used in &effects.uses {
             let how = match used.access {
                 Access::Read => "reads",
                 Access::Write => "changes",
             };
-            self.line("touches", &format!("{} ({how})", spelled_out(used.key.as_str())));
+            self.line(
+                "touches",
+                &format!("{} ({how})", spelled_out(used.key.as_str())),
+            );
         }
         let cautions = effects.path_cautions.iter().map(|caution| &caution.reason);
         for caution in effects.caution.iter().chain(cautions) {
@@ -151,7 +209,9 @@ impl Page {
             (Some(plan), _) if plan.missing.is_empty() && plan.lack.is_none() => {
                 self.line("sandbox", &spelled_out(&plan.to_string()));
             }
-            (Some(plan), _) => self.line("sandbox", &styled(YELLOW, spelled_out(&plan.to_string()))),
+            (Some(plan), _) => {
+                self.line("sandbox", &styled(YELLOW, spelled_out(&plan.to_string())));
+            }
             (None, Some(profile)) => self.line("sandbox", profile.as_str()),
             (None, None) if effects.open_world => {
                 self.line("sandbox", &styled(YELLOW, "nothing confines it"));
@@ -171,11 +231,22 @@ impl Page {
     }
 
     fn decision(&mut self, decision: &Decision, commands: &[String]) {
-        let place = decision.reason.rule.as_ref().map(|rule| format!(" {}", styled(DIM, placed(rule))));
+        let place = decision
+            .reason
+            .rule
+            .as_ref()
+            .map(|rule| format!(" {}", styled(DIM, placed(rule))));
         let reason = spelled_out(&decision.reason.text);
-        self.line("asked by", &format!("{reason}{}", place.unwrap_or_default()));
+        self.line(
+            "asked by",
+            &format!("{reason}{}", place.unwrap_or_default()),
+        );
         // Of one command alone it goes without saying.
-        if let Some(subject) = decision.subject.as_ref().filter(|subject| commands != [(*subject).clone()]) {
+        if let Some(subject) = decision
+            .subject
+            .as_ref()
+            .filter(|subject| commands != [(*subject).clone()])
+        {
             self.block("part", subject);
         }
         for opaque in &decision.opaque {
@@ -194,13 +265,21 @@ impl Page {
 fn placed_file(file: &ProgramFile) -> String {
     let (name, path) = (spelled_out(&file.name), spelled_out(&file.path));
     let is_plain = path.ends_with(name.trim_start_matches("./"));
-    let place = if is_plain { String::new() } else { format!(", which is {path}") };
+    let place = if is_plain {
+        String::new()
+    } else {
+        format!(", which is {path}")
+    };
     format!("{name}{place} ({})", spelled_out(&file.content.to_string()))
 }
 
 /// A rule with its place.
 pub(crate) fn placed(rule: &RuleRef) -> String {
-    format!("`{}` ({})", spelled_out(&rule.rule), spelled_out(&rule.place))
+    format!(
+        "`{}` ({})",
+        spelled_out(&rule.rule),
+        spelled_out(&rule.place)
+    )
 }
 
 /// How long the question still waits, in words.
@@ -216,7 +295,11 @@ pub(crate) fn left(question: &PermissionRequest, now: Timestamp) -> String {
 
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
-        Some((place, _)) => format!("{}… ({} characters in all)", &text[..place], text.chars().count()),
+        Some((place, _)) => format!(
+            "{}… ({} characters in all)",
+            &text[..place],
+            text.chars().count()
+        ),
         None => text.to_owned(),
     }
 }
@@ -300,7 +383,10 @@ mod tests {
              network; missing: protected paths can be written",
             "             a remembered rule covers any content of `./run.sh`",
         ] {
-            assert!(told.lines().any(|found| found == line), "`{line}` is missing in\n{told}");
+            assert!(
+                told.lines().any(|found| found == line),
+                "`{line}` is missing in\n{told}"
+            );
         }
     }
 
@@ -313,10 +399,20 @@ mod tests {
             question["principal"]["name"] = json!("ann\nb");
         });
         let told = told(&forged, Shown::Whole);
-        assert_eq!(told.lines().filter(|line| line.starts_with("  expires")).count(), 1, "{told}");
-        let hidden = |c: char| c != '\n' && (c.is_control() || ('\u{200b}'..='\u{202e}').contains(&c));
+        assert_eq!(
+            told.lines()
+                .filter(|line| line.starts_with("  expires"))
+                .count(),
+            1,
+            "{told}"
+        );
+        let hidden =
+            |c: char| c != '\n' && (c.is_control() || ('\u{200b}'..='\u{202e}').contains(&c));
         assert!(!told.contains(hidden), "{told:?}");
-        assert!(told.contains(r"y =") && told.contains(r"\u{200b}two"), "{told}");
+        assert!(
+            told.contains(r"y =") && told.contains(r"\u{200b}two"),
+            "{told}"
+        );
         assert!(!row(&forged, "2026-01-01T00:00:30Z".parse().unwrap()).contains('\n'));
     }
 

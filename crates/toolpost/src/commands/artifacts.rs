@@ -49,14 +49,20 @@ impl Kept {
         let data_dir = match DataDir::at(&place.data_dir) {
             Ok(data_dir) => data_dir,
             Err(DataDirError::Missing { .. }) => {
-                anyhow::bail!("nothing was recorded for `{}` yet", place.workspace.display())
+                anyhow::bail!(
+                    "nothing was recorded for `{}` yet",
+                    place.workspace.display()
+                )
             }
             Err(error) => return Err(error.into()),
         };
         let path = data_dir.journal_path();
         let journal = JournalReader::open(&path)
             .with_context(|| format!("the journal `{}` cannot be read", path.display()))?;
-        Ok(Self { journal, files: BlobFiles::at(&data_dir) })
+        Ok(Self {
+            journal,
+            files: BlobFiles::at(&data_dir),
+        })
     }
 }
 
@@ -80,7 +86,9 @@ impl Ended {
     fn of(row: &StoredRecord) -> Option<Self> {
         // Most records keep nothing, and need not be read as JSON to know it.
         let may_have = row.record.kind == RecordKind::Ended && row.record.body.contains("\"art_");
-        let ended: Self = may_have.then(|| serde_json::from_str(&row.record.body).ok()).flatten()?;
+        let ended: Self = may_have
+            .then(|| serde_json::from_str(&row.record.body).ok())
+            .flatten()?;
         (!ended.result.artifacts.is_empty()).then_some(ended)
     }
 }

@@ -65,7 +65,9 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
     let input = json_input(call.json.take(), &mut call.words)?;
     for (flag, given) in [("--timeout", call.timeout), ("--patience", call.patience)] {
         if given.is_some_and(|seconds| !(seconds > 0.0 && seconds <= LONGEST_TIMEOUT)) {
-            return Err(UsageError(format!("`{flag}` must be seconds over 0 and at most a day")).into());
+            return Err(
+                UsageError(format!("`{flag}` must be seconds over 0 and at most a day")).into(),
+            );
         }
     }
     // What can be seen to be wrong without the tool is told before modules are fetched and processes started for it.
@@ -81,7 +83,11 @@ pub(crate) async fn run(mut call: CallArgs) -> anyhow::Result<Exit> {
         }
         return connected::run(&to, &call, input, as_json).await;
     }
-    let purpose = if call.no_prompt { Purpose::CallUnasked } else { Purpose::Call };
+    let purpose = if call.no_prompt {
+        Purpose::CallUnasked
+    } else {
+        Purpose::Call
+    };
     let mut host = reach::reach(&call.place, &call.policy, purpose).await?;
     if let Some(session) = &call.session {
         host.enter(session)?;
@@ -116,7 +122,10 @@ fn json_input(given: Option<String>, words: &mut Vec<String>) -> anyhow::Result<
             words.insert(0, text);
             Ok(None)
         }
-        Some(text) => Err(UsageError(format!("`{text}` is neither `-`, `@FILE` nor a JSON object")).into()),
+        Some(text) => Err(UsageError(format!(
+            "`{text}` is neither `-`, `@FILE` nor a JSON object"
+        ))
+        .into()),
     }
 }
 
@@ -131,14 +140,22 @@ async fn run_on(
         Some(text) => text,
         None => arguments::from_words(&call.words, schema.as_ref())?.to_string(),
     };
-    let patience = if call.no_prompt { Some(0.0) } else { call.patience };
-    let times = CallTimes { timeout: call.timeout, patience };
+    let patience = if call.no_prompt {
+        Some(0.0)
+    } else {
+        call.patience
+    };
+    let times = CallTimes {
+        timeout: call.timeout,
+        patience,
+    };
     let live = LiveCall::begin(&call.tool, times.longest_wait());
     let asking = host.ask_here(&live);
     let outcome = host
         .call(&call.tool, &text, times, |event| match event {
             // The prompt on this terminal, or the result, reports it.
-            EventBody::Approval(ApprovalStatus::Pending { .. }) if asking.is_some() || call.no_prompt => {}
+            EventBody::Approval(ApprovalStatus::Pending { .. })
+                if asking.is_some() || call.no_prompt => {}
             event => live.show(&event),
         })
         .await;
@@ -148,8 +165,17 @@ async fn run_on(
 
 /// The question that a call was not waited for with.
 fn pending_question(result: &ToolResult) -> Option<InvocationId> {
-    let error = result.error.as_ref().filter(|error| error.class == ErrorClass::ApprovalPending)?;
-    error.details.as_ref()?.get("ask_id")?.as_str()?.parse().ok()
+    let error = result
+        .error
+        .as_ref()
+        .filter(|error| error.class == ErrorClass::ApprovalPending)?;
+    error
+        .details
+        .as_ref()?
+        .get("ask_id")?
+        .as_str()?
+        .parse()
+        .ok()
 }
 
 fn how_to_answer(ask_id: InvocationId) -> String {
@@ -168,19 +194,32 @@ fn both_kinds() -> anyhow::Error {
 fn print(result: &ToolResult) {
     for piece in &result.content {
         match (piece, piece.reading(), piece.encoded()) {
-            (_, Some(text), _) if text.ends_with('\n') => print_text(format_args!("{}", shown(&text))),
+            (_, Some(text), _) if text.ends_with('\n') => {
+                print_text(format_args!("{}", shown(&text)));
+            }
             (_, Some(text), _) => print_text(format_args!("{}\n", shown(&text))),
-            (Content::Binary { media_type, size, .. }, ..) => {
+            (
+                Content::Binary {
+                    media_type, size, ..
+                },
+                ..,
+            ) => {
                 say!("[{media_type}, {size} bytes; --json shows the head]");
             }
             (_, None, Some((data, media_type))) => {
-                say!("[{media_type}, {} characters of base64; --json shows them]", data.len());
+                say!(
+                    "[{media_type}, {} characters of base64; --json shows them]",
+                    data.len()
+                );
             }
             (_, None, None) => {}
         }
     }
     if let (true, Some(value)) = (result.content.is_empty(), &result.structured_content) {
-        say!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
+        say!(
+            "{}",
+            serde_json::to_string_pretty(value).unwrap_or_default()
+        );
     }
     for line in aside(result) {
         anstream::eprintln!("{line}");
@@ -191,17 +230,33 @@ fn print(result: &ToolResult) {
 fn aside(result: &ToolResult) -> Vec<String> {
     let warning = styled(YELLOW, "warning:");
     let remarks = result.remarks();
-    let mut lines: Vec<String> =
-        remarks.iter().map(|remark| format!("{warning} {}", printable(remark))).collect();
+    let mut lines: Vec<String> = remarks
+        .iter()
+        .map(|remark| format!("{warning} {}", printable(remark)))
+        .collect();
     match &result.error {
         Some(error) => {
-            lines.push(format!("{} {}", styled(RED, format!("{}:", error.class)), printable(&error.message)));
-            lines.extend(error.hint.as_deref().map(|hint| format!("hint: {}", printable(hint))));
-            lines.extend(serde_json::to_value(error).map(|error| format!("retry: {}", story::retry(&error))));
+            lines.push(format!(
+                "{} {}",
+                styled(RED, format!("{}:", error.class)),
+                printable(&error.message)
+            ));
+            lines.extend(
+                error
+                    .hint
+                    .as_deref()
+                    .map(|hint| format!("hint: {}", printable(hint))),
+            );
+            lines.extend(
+                serde_json::to_value(error).map(|error| format!("retry: {}", story::retry(&error))),
+            );
             lines.push(format!("more: toolpost explain {}", result.invocation_id));
         }
         None => {
-            let summary = result.summary.as_deref().filter(|_| result.content.is_empty());
+            let summary = result
+                .summary
+                .as_deref()
+                .filter(|_| result.content.is_empty());
             lines.extend(summary.map(printable));
         }
     }
@@ -211,7 +266,11 @@ fn aside(result: &ToolResult) -> Vec<String> {
 /// A terminal gets text that cannot harm it; a pipe gets the bytes.
 fn shown(text: &str) -> std::borrow::Cow<'_, str> {
     use std::io::IsTerminal as _;
-    if std::io::stdout().is_terminal() { printable(text).into() } else { text.into() }
+    if std::io::stdout().is_terminal() {
+        printable(text).into()
+    } else {
+        text.into()
+    }
 }
 
 #[cfg(test)]

@@ -52,11 +52,21 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
     let server = Server::builder(settings.config.clone()).native(settings.handover()?);
     let server = server.access(Access::KeptToken).start().await?;
     server.host().notices().iter().for_each(terminal::warn);
-    let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
+    let tty = if arguments.no_prompt {
+        None
+    } else {
+        prompt::terminal(&settings.config.approvals)
+    };
     let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
-    let url = server.address().map(|address| format!("http://{address}")).unwrap_or_default();
+    let url = server
+        .address()
+        .map(|address| format!("http://{address}"))
+        .unwrap_or_default();
     let token = server.token().unwrap_or_default().to_owned();
-    let mut agent = Agent::start(&arguments.command, [("TOOLPOST_URL", &url), ("TOOLPOST_TOKEN", &token)])?;
+    let mut agent = Agent::start(
+        &arguments.command,
+        [("TOOLPOST_URL", &url), ("TOOLPOST_TOKEN", &token)],
+    )?;
     let code = loop {
         tokio::select! {
             code = agent.end() => break code?,
@@ -75,7 +85,9 @@ pub(crate) async fn run(arguments: CaptureArgs) -> anyhow::Result<Exit> {
     environment::write_cassette(&arguments.output, &cassette)?;
     let (calls, file) = (cassette.calls.len(), arguments.output.display());
     if calls == 0 {
-        terminal::warn(format_args!("the command called no tool, so {file} holds no call"));
+        terminal::warn(format_args!(
+            "the command called no tool, so {file} holds no call"
+        ));
     } else {
         anstream::eprintln!("{calls} calls are in {file}");
     }

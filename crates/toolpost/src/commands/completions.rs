@@ -13,6 +13,11 @@ pub(crate) struct CompletionsArgs {
 
 #[expect(clippy::unnecessary_wraps, reason = "every command has this form")]
 pub(crate) fn run(arguments: &CompletionsArgs) -> anyhow::Result<Exit> {
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "toolpost", &mut std::io::stdout());
+    clap_complete::generate(
+        arguments.shell,
+        &mut Cli::command(),
+        "toolpost",
+        &mut std::io::stdout(),
+    );
     Ok(Exit::Done)
 }

@@ -39,12 +39,18 @@ pub(crate) struct ConnectArgs {
 }
 
 pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
-    let Some(client) = arguments.client else { return list(arguments.json) };
+    let Some(client) = arguments.client else {
+        return list(arguments.json);
+    };
     check_name(&arguments.name)?;
     let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
     let over_pipes = arguments.stdio || (!arguments.http && client.prefers_pipes());
     let found = look_for_host(&settings).await?;
-    let reach = if over_pipes { pipes(arguments, &settings) } else { found.address(&settings) };
+    let reach = if over_pipes {
+        pipes(arguments, &settings)
+    } else {
+        found.address(&settings)
+    };
     let recipe = client.recipe(&arguments.name, &reach);
     let token_file = settings.place.data_dir.join("token");
     if arguments.json {
@@ -70,12 +76,18 @@ pub(crate) async fn run(arguments: &ConnectArgs) -> anyhow::Result<Exit> {
     if !over_pipes && client.reads_environment() {
         anstream::eprintln!(
             "\n{}\n  export {}=\"$(cat '{}')\"",
-            styled(DIM, "the client reads the token from its environment, so set that before it starts:"),
+            styled(
+                DIM,
+                "the client reads the token from its environment, so set that before it starts:"
+            ),
             clients::VARIABLE,
             token_file.display()
         );
     } else if !over_pipes {
-        anstream::eprintln!("{}", styled(DIM, format!("the token is in {}", token_file.display())));
+        anstream::eprintln!(
+            "{}",
+            styled(DIM, format!("the token is in {}", token_file.display()))
+        );
     }
     Ok(Exit::Done)
 }
@@ -88,7 +100,11 @@ fn show(client: Client, recipe: &Recipe) {
         say!("{command}");
     }
     if let Some(snippet) = &recipe.snippet {
-        let or = if recipe.command.is_some() { "or put this into" } else { "put this into" };
+        let or = if recipe.command.is_some() {
+            "or put this into"
+        } else {
+            "put this into"
+        };
         anstream::eprintln!("{}", styled(DIM, format!("{or} {}:", recipe.file)));
         // With a command there is one text to take, and that is it.
         match recipe.command {
@@ -111,7 +127,10 @@ fn list(as_json: bool) -> anyhow::Result<Exit> {
     for client in all {
         say!("{:<16}{}", client.word(), client.title());
     }
-    anstream::eprintln!("{}", styled(DIM, "`toolpost connect CLIENT` tells what to run or paste"));
+    anstream::eprintln!(
+        "{}",
+        styled(DIM, "`toolpost connect CLIENT` tells what to run or paste")
+    );
     Ok(Exit::Done)
 }
 
@@ -119,11 +138,15 @@ fn list(as_json: bool) -> anyhow::Result<Exit> {
 fn check_name(name: &str) -> Result<(), UsageError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     // A dash in front would make it a flag.
-    match !name.is_empty() && name.len() <= 64 && !name.starts_with('-') && name.chars().all(is_plain) {
+    match !name.is_empty()
+        && name.len() <= 64
+        && !name.starts_with('-')
+        && name.chars().all(is_plain)
+    {
         true => Ok(()),
-        false => {
-            Err(UsageError("a name has 1 to 64 letters, digits, `-` and `_`, and no `-` in front".into()))
-        }
+        false => Err(UsageError(
+            "a name has 1 to 64 letters, digits, `-` and `_`, and no `-` in front".into(),
+        )),
     }
 }
 
@@ -131,15 +154,33 @@ fn pipes(arguments: &ConnectArgs, settings: &Settings) -> Reach {
     let program = environment::program_path().map(|path| path.display().to_string());
     let mut words = vec!["serve".to_owned(), "--stdio".to_owned(), "mcp".to_owned()];
     // The client starts it in a folder of its own.
-    words.extend(["--workspace".to_owned(), settings.place.workspace.display().to_string()]);
-    let PlaceArgs { workspace: _, data_dir, config, policy } = &arguments.place;
-    let given = [("--data-dir", data_dir), ("--config", config), ("--policy", policy)];
+    words.extend([
+        "--workspace".to_owned(),
+        settings.place.workspace.display().to_string(),
+    ]);
+    let PlaceArgs {
+        workspace: _,
+        data_dir,
+        config,
+        policy,
+    } = &arguments.place;
+    let given = [
+        ("--data-dir", data_dir),
+        ("--config", config),
+        ("--policy", policy),
+    ];
     for (flag, path) in given {
         if let Some(path) = path {
-            words.extend([flag.to_owned(), environment::whole_path(path).display().to_string()]);
+            words.extend([
+                flag.to_owned(),
+                environment::whole_path(path).display().to_string(),
+            ]);
         }
     }
-    Reach::Pipes { program: program.unwrap_or_else(|| "toolpost".to_owned()), words }
+    Reach::Pipes {
+        program: program.unwrap_or_else(|| "toolpost".to_owned()),
+        words,
+    }
 }
 
 /// The host that the client would come to.
@@ -153,7 +194,9 @@ enum Found {
 /// Looks where the other commands look, so that they and the client meet the same host.
 async fn look_for_host(settings: &Settings) -> anyhow::Result<Found> {
     let place = &settings.place;
-    let Some((_, facts)) = reach::running(&place.data_dir).await? else { return Ok(Found::Nobody) };
+    let Some((_, facts)) = reach::running(&place.data_dir).await? else {
+        return Ok(Found::Nobody);
+    };
     reach::same_workspace(&place.workspace, &facts)?;
     Ok(facts.address.map_or(Found::OnPipes, Found::Listens))
 }

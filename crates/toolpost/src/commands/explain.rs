@@ -46,5 +46,9 @@ pub(crate) async fn run(explain: ExplainArgs) -> anyhow::Result<Exit> {
     } else {
         layers::tell(&explanation);
     }
-    Ok(if explanation["would_run"] == true { Exit::Done } else { Exit::Denied })
+    Ok(if explanation["would_run"] == true {
+        Exit::Done
+    } else {
+        Exit::Denied
+    })
 }

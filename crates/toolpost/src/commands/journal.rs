@@ -79,22 +79,28 @@ pub(crate) fn run(arguments: &JournalArgs) -> anyhow::Result<Exit> {
         JournalCommand::Seal(arguments) => seal::run(arguments),
         JournalCommand::Prune(arguments) => prune::run(arguments),
         JournalCommand::Replay(arguments) => crate::runtime()?.block_on(replay::run(arguments)),
-        JournalCommand::Show(arguments) => {
-            story::show(&settings::locate(&arguments.place)?, arguments.id, arguments.json)
-        }
+        JournalCommand::Show(arguments) => story::show(
+            &settings::locate(&arguments.place)?,
+            arguments.id,
+            arguments.json,
+        ),
     }
 }
 
 fn open(place: &Place) -> anyhow::Result<JournalReader> {
     let path = journal_of(place)?;
-    JournalReader::open(&path).with_context(|| format!("the journal `{}` cannot be read", path.display()))
+    JournalReader::open(&path)
+        .with_context(|| format!("the journal `{}` cannot be read", path.display()))
 }
 
 fn journal_of(place: &Place) -> anyhow::Result<PathBuf> {
     match DataDir::at(&place.data_dir) {
         Ok(data_dir) => Ok(data_dir.journal_path()),
         Err(DataDirError::Missing { .. }) => {
-            anyhow::bail!("nothing was recorded for `{}` yet", place.workspace.display())
+            anyhow::bail!(
+                "nothing was recorded for `{}` yet",
+                place.workspace.display()
+            )
         }
         Err(error) => Err(error.into()),
     }

@@ -61,7 +61,9 @@ pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
     match arguments.command {
         ModulesCommand::List(arguments) => list::run(&arguments).await,
         ModulesCommand::Fetch(arguments) => fetching::run(&arguments, fetching::Work::Fetch).await,
-        ModulesCommand::Update(arguments) => fetching::run(&arguments, fetching::Work::Update).await,
+        ModulesCommand::Update(arguments) => {
+            fetching::run(&arguments, fetching::Work::Update).await
+        }
         ModulesCommand::Remove(arguments) => remove::run(&arguments).await,
     }
 }
@@ -69,14 +71,24 @@ pub(crate) async fn run(arguments: ModulesArgs) -> anyhow::Result<Exit> {
 impl PlanArgs {
     /// The settings, and nothing said of them yet.
     fn resolve(&self) -> anyhow::Result<Settings> {
-        let confines = ConfineArgs { allow_private: self.allow_private.clone(), ..ConfineArgs::default() };
-        let policy = PolicyArgs { modules: self.modules.clone(), confines, ..PolicyArgs::default() };
+        let confines = ConfineArgs {
+            allow_private: self.allow_private.clone(),
+            ..ConfineArgs::default()
+        };
+        let policy = PolicyArgs {
+            modules: self.modules.clone(),
+            confines,
+            ..PolicyArgs::default()
+        };
         settings::resolve(&self.place, &policy)
     }
 
     fn settings(&self) -> anyhow::Result<Settings> {
         let settings = self.resolve()?;
-        settings.warnings().chain(settings.plans.missing_warnings()).for_each(terminal::warn);
+        settings
+            .warnings()
+            .chain(settings.plans.missing_warnings())
+            .for_each(terminal::warn);
         Ok(settings)
     }
 }
@@ -85,16 +97,24 @@ impl WhichArgs {
     /// The modules that are meant, each of which some plan names.
     fn modules<'a>(&self, settings: &'a Settings) -> Result<Vec<&'a PlannedModule>, UsageError> {
         let planned = &settings.config.modules;
-        let unknown = self.ids.iter().find(|id| planned.iter().all(|module| module.id.as_str() != **id));
+        let unknown = self
+            .ids
+            .iter()
+            .find(|id| planned.iter().all(|module| module.id.as_str() != **id));
         if let Some(unknown) = unknown {
             let names: Vec<&str> = planned.iter().map(|module| module.id.as_str()).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let names = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
             return Err(UsageError(format!(
                 "no plan names the module `{unknown}`; the modules are: {names}"
             )));
         }
-        let meant =
-            |id: &ModuleId| self.ids.is_empty() || self.ids.iter().any(|wanted| wanted == id.as_str());
+        let meant = |id: &ModuleId| {
+            self.ids.is_empty() || self.ids.iter().any(|wanted| wanted == id.as_str())
+        };
         Ok(planned.iter().filter(|module| meant(&module.id)).collect())
     }
 }

@@ -69,7 +69,10 @@ pub(crate) fn run(arguments: &NewArgs) -> anyhow::Result<Exit> {
 
 fn tool(arguments: &ToolArgs) -> anyhow::Result<Exit> {
     let name = ModuleName::parse(&arguments.name).map_err(|error| UsageError(error.to_string()))?;
-    let folder = arguments.path.clone().unwrap_or_else(|| PathBuf::from(name.module_id()));
+    let folder = arguments
+        .path
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(name.module_id()));
     let template = Template::of(arguments.lang);
     environment::write_new_folder(&folder, &template.files(&name))?;
     say!("made {} with a tool `{}`", folder.display(), name.tool());
@@ -100,7 +103,10 @@ fn next_steps(template: &Template, folder: &Path, name: &ModuleName) -> String {
     let folder = shlex::try_quote(&folder).unwrap_or((&*folder).into());
     let mut steps = vec![
         format!("cd {folder}"),
-        format!("# write your tool where {} says CHANGE", template.work_file(name)),
+        format!(
+            "# write your tool where {} says CHANGE",
+            template.work_file(name)
+        ),
     ];
     steps.extend(template.build_steps().iter().map(|&step| step.to_owned()));
     steps.push("toolpost validate .".to_owned());

@@ -31,11 +31,20 @@ pub(crate) fn run(arguments: &ReferenceArgs) -> anyhow::Result<Exit> {
     match arguments.name {
         Name::Configuration => print_text(format_args!("{}", toolpost_config::config_reference())),
         Name::ConfigSchema => {
-            say!("{}", serde_json::to_string_pretty(&toolpost_config::config_schema())?);
+            say!(
+                "{}",
+                serde_json::to_string_pretty(&toolpost_config::config_schema())?
+            );
         }
-        Name::Openapi => say!("{}", serde_json::to_string_pretty(&toolpost_serve::openapi_document())?),
+        Name::Openapi => say!(
+            "{}",
+            serde_json::to_string_pretty(&toolpost_serve::openapi_document())?
+        ),
         Name::EvidenceSchema => {
-            say!("{}", serde_json::to_string_pretty(&toolpost_core::evidence_schema())?);
+            say!(
+                "{}",
+                serde_json::to_string_pretty(&toolpost_core::evidence_schema())?
+            );
         }
         Name::Errors => print_text(format_args!("{}", errors())),
         Name::Cli => print_text(format_args!("{}", command_line())),
@@ -69,13 +78,18 @@ fn command_line() -> String {
 fn describe(command: &mut clap::Command, depth: usize, page: &mut String) {
     let help = command.render_long_help().to_string();
     let trimmed: Vec<&str> = help.lines().map(str::trim_end).collect();
-    let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
+    let name = command
+        .get_bin_name()
+        .unwrap_or(command.get_name())
+        .to_owned();
     page.push_str(&format!(
         "\n{} `{name}`\n\n```text\n{}\n```\n",
         "#".repeat(depth),
         trimmed.join("\n").trim_end()
     ));
-    let shown = command.get_subcommands_mut().filter(|inner| !inner.is_hide_set());
+    let shown = command
+        .get_subcommands_mut()
+        .filter(|inner| !inner.is_hide_set());
     for inner in shown {
         describe(inner, depth + 1, page);
     }

@@ -9,9 +9,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
-use toolpost_config::{A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, Standing};
+use toolpost_config::{
+    A2eFace, A2eHostFile, ApprovalsConfig, ConfigDuration, HostConfig, Standing,
+};
 use toolpost_core::{Host, ToolFilter};
-use toolpost_model::{Behavior, EffectClass, HiddenReason, Mode, Principal, Role, RuleOrigin, Visibility};
+use toolpost_model::{
+    Behavior, EffectClass, HiddenReason, Mode, Principal, Role, RuleOrigin, Visibility,
+};
 use toolpost_serve::{Access, Server};
 use toolpost_sources::{MessageStanding, message_standing};
 
@@ -62,7 +66,9 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     let startup = StartupSettings::read(&arguments).await?;
     let over_pipes = arguments.talks_over_pipes();
     if over_pipes {
-        startup.notices().for_each(|notice| tracing::warn!("{notice}"));
+        startup
+            .notices()
+            .for_each(|notice| tracing::warn!("{notice}"));
     } else {
         startup.notices().for_each(terminal::warn);
     }
@@ -72,10 +78,22 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     // Its memory holds tokens and credentials.
     toolpost_sandbox::harden_host();
     if over_pipes {
-        return pipes::talk(&arguments, startup, EndSignals { interrupt, terminate }).await;
+        return pipes::talk(
+            &arguments,
+            startup,
+            EndSignals {
+                interrupt,
+                terminate,
+            },
+        )
+        .await;
     }
     let StartupSettings { settings, access } = &startup;
-    if settings.a2e_host.as_ref().is_some_and(|file| file.face == A2eFace::Stdio) {
+    if settings
+        .a2e_host
+        .as_ref()
+        .is_some_and(|file| file.face == A2eFace::Stdio)
+    {
         return Err(UsageError(
             "the A2E file is for a host that its agent starts (`transport.type: subprocess`)\n\
              hint: let the agent start it with `toolpost serve --stdio a2e`, or set `transport.type: http`"
@@ -85,12 +103,24 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     }
     let kept = matches!(access, Access::KeptToken);
     environment::raise_file_limit();
-    let server = startup.builder()?.modules(Steps::of_modules()).start().await?;
+    let server = startup
+        .builder()?
+        .modules(Steps::of_modules())
+        .start()
+        .await?;
     terminal::keep_out(server.host().redactor());
     settings.keep_last_good();
     let mut reloads = Reloads::begin(&arguments, settings);
-    let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
-    let asked = if tty.is_some() { Asked::Here } else { Asked::Elsewhere };
+    let tty = if arguments.no_prompt {
+        None
+    } else {
+        prompt::terminal(&settings.config.approvals)
+    };
+    let asked = if tty.is_some() {
+        Asked::Here
+    } else {
+        Asked::Elsewhere
+    };
     banner(&server, settings, kept, asked).await;
     let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
     loop {
@@ -105,9 +135,16 @@ pub(crate) async fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
     }
     anstream::eprintln!(
         "{}",
-        styled(DIM, "stopping: running calls may finish; a second signal ends them now")
+        styled(
+            DIM,
+            "stopping: running calls may finish; a second signal ends them now"
+        )
     );
-    let grace = if server.joined_agents() > 0 { GRACE_WITH_JOINED } else { GRACE };
+    let grace = if server.joined_agents() > 0 {
+        GRACE_WITH_JOINED
+    } else {
+        GRACE
+    };
     tokio::select! {
         () = server.shutdown(grace) => Ok(Exit::Done),
         _ = interrupt.recv() => Ok(Exit::Stopped),
@@ -129,11 +166,18 @@ pub(crate) fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Resu
     let configured = a2e.and_then(|file| file.token.as_ref());
     match face {
         FaceArgs { no_token: true, .. } => Ok(Access::Open),
-        FaceArgs { token: Some(token), .. } if token.len() < 16 || token.contains(char::is_whitespace) => {
+        FaceArgs {
+            token: Some(token), ..
+        } if token.len() < 16 || token.contains(char::is_whitespace) => {
             Err(UsageError("a token needs at least 16 characters and no blanks".into()).into())
         }
-        FaceArgs { token: Some(token), .. } => Ok(Access::Token(token.clone())),
-        FaceArgs { token_file: Some(path), .. } => Ok(Access::Token(environment::read_token(path)?)),
+        FaceArgs {
+            token: Some(token), ..
+        } => Ok(Access::Token(token.clone())),
+        FaceArgs {
+            token_file: Some(path),
+            ..
+        } => Ok(Access::Token(environment::read_token(path)?)),
         FaceArgs { .. } => match configured {
             Some(token) => Ok(Access::Token(token.reveal().to_owned())),
             None => Ok(Access::KeptToken),
@@ -143,8 +187,9 @@ pub(crate) fn access(face: &FaceArgs, a2e: Option<&A2eHostFile>) -> anyhow::Resu
 
 /// What an operator wants to know before walking away.
 async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) {
-    let line =
-        |name: &str, text: String| anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
+    let line = |name: &str, text: String| {
+        anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
+    };
     let data = settings.place.data_dir.display();
     let token_file = format!("{data}/token");
     anstream::eprintln!(
@@ -152,10 +197,25 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
         styled(GREEN, "toolpost is ready"),
         styled(DIM, env!("CARGO_PKG_VERSION"))
     );
-    let address = server.address().map(|address| address.to_string()).unwrap_or_default();
+    let address = server
+        .address()
+        .map(|address| address.to_string())
+        .unwrap_or_default();
     line("listening", format!("http://{address}"));
-    line("MCP", format!("http://{address}/mcp {}", styled(DIM, "(`toolpost connect` sets clients up)")));
-    line("A2E", format!("http://{address} {}", styled(DIM, "(`toolpost connect a2e` prints a client)")));
+    line(
+        "MCP",
+        format!(
+            "http://{address}/mcp {}",
+            styled(DIM, "(`toolpost connect` sets clients up)")
+        ),
+    );
+    line(
+        "A2E",
+        format!(
+            "http://{address} {}",
+            styled(DIM, "(`toolpost connect a2e` prints a client)")
+        ),
+    );
     line("live page", format!("http://{address}/live"));
     line("workspace", settings.place.workspace.display().to_string());
     line("record", data.to_string());
@@ -170,20 +230,31 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
     for file in settings.files.iter().filter(|file| file.standing.is_some()) {
         let standing = match (file.standing, &file.broken) {
             (_, Some(broken)) => styled(RED, &broken.note),
-            (Some(Standing::Untrusted), None) => {
-                styled(YELLOW, "not trusted: it may only restrict; `toolpost trust` changes that")
-            }
+            (Some(Standing::Untrusted), None) => styled(
+                YELLOW,
+                "not trusted: it may only restrict; `toolpost trust` changes that",
+            ),
             (Some(Standing::Trusted | Standing::LastGood) | None, None) => "trusted".to_owned(),
         };
-        line(named(file.origin), format!("{} ({standing})", file.path.display()));
+        line(
+            named(file.origin),
+            format!("{} ({standing})", file.path.display()),
+        );
     }
     line("mode", mode(&settings.config));
     line("approvals", approvals(&settings.config.approvals, asked));
     let sandbox = &settings.config.sandbox;
-    let required = if sandbox.require { ", and only where all of it can be enforced" } else { "" };
+    let required = if sandbox.require {
+        ", and only where all of it can be enforced"
+    } else {
+        ""
+    };
     line(
         "sandbox",
-        format!("{}{required}; `toolpost doctor` tells what this machine enforces", sandbox.profile),
+        format!(
+            "{}{required}; `toolpost doctor` tells what this machine enforces",
+            sandbox.profile
+        ),
     );
     for hook in &settings.config.hooks {
         line("hook", hooks::described(hook));
@@ -205,8 +276,14 @@ async fn banner(server: &Server, settings: &Settings, kept: bool, asked: Asked) 
     };
     let session = server.host().default_session(&Principal::agent("agent"));
     let surface = server.host().surface(&session);
-    let can_list = surface.find("list_directory").is_some_and(|(_, seen)| seen == Visibility::Loaded);
-    let request = if can_list { "tools/list_directory/call --json '{}'" } else { "tools" };
+    let can_list = surface
+        .find("list_directory")
+        .is_some_and(|(_, seen)| seen == Visibility::Loaded);
+    let request = if can_list {
+        "tools/list_directory/call --json '{}'"
+    } else {
+        "tools"
+    };
     anstream::eprintln!("\n  try it:\n  curl http://{}/{request}{header}\n", address);
 }
 
@@ -234,16 +311,22 @@ fn approvals(config: &ApprovalsConfig, asked: Asked) -> String {
     let within = ConfigDuration::new(config.timeout);
     let who = match asked {
         Asked::Here => "asked on this terminal, and answered here or with `toolpost approvals`",
-        Asked::Elsewhere => "answered with `toolpost approvals` from another terminal, or over HTTP",
+        Asked::Elsewhere => {
+            "answered with `toolpost approvals` from another terminal, or over HTTP"
+        }
     };
     format!("{who}; no answer within {within} is a no")
 }
 
 fn mode(config: &HostConfig) -> String {
     let of = |wanted: Behavior| {
-        let classes =
-            EffectClass::ALL.into_iter().filter(|&class| config.mode.behavior(class, None) == wanted);
-        classes.map(EffectClass::as_str).collect::<Vec<_>>().join(", ")
+        let classes = EffectClass::ALL
+            .into_iter()
+            .filter(|&class| config.mode.behavior(class, None) == wanted);
+        classes
+            .map(EffectClass::as_str)
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let mut text = format!("{} (runs: {}", config.mode, of(Behavior::Allow));
     for (behavior, word) in [(Behavior::Ask, "asks"), (Behavior::Deny, "denies")] {
@@ -254,10 +337,16 @@ fn mode(config: &HostConfig) -> String {
     }
     text.push(')');
     if !config.rules.is_empty() {
-        let rules: Vec<String> = config.rules.iter().map(|rule| format!("`{rule}`")).collect();
+        let rules: Vec<String> = config
+            .rules
+            .iter()
+            .map(|rule| format!("`{rule}`"))
+            .collect();
         text.push_str(&format!("\n              rules: {}", rules.join(", ")));
     }
-    text.push_str("\n              change with --mode, --allow, --ask, --deny, or in toolpost.yaml");
+    text.push_str(
+        "\n              change with --mode, --allow, --ask, --deny, or in toolpost.yaml",
+    );
     text
 }
 
@@ -290,16 +379,32 @@ fn plugins(server: &Server, config: &HostConfig) -> Vec<String> {
 async fn tools(host: &Host) -> String {
     let session = host.default_session(&Principal::agent("agent"));
     let listed = host.list(&session, &ToolFilter::default()).await;
-    let names: Vec<&str> = listed.iter().take(8).map(|tool| tool.entry.name()).collect();
+    let names: Vec<&str> = listed
+        .iter()
+        .take(8)
+        .map(|tool| tool.entry.name())
+        .collect();
     let more = listed.len().saturating_sub(names.len());
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let rest = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
     let surface = host.surface(&session);
     let is_hidden = |visibility: Visibility| match visibility {
-        Visibility::Loaded | Visibility::Unlisted | Visibility::Blocked(HiddenReason::Internal) => false,
+        Visibility::Loaded | Visibility::Unlisted | Visibility::Blocked(HiddenReason::Internal) => {
+            false
+        }
         Visibility::Deferred | Visibility::Blocked(_) => true,
     };
-    let hidden = surface.all().filter(|(_, visibility)| is_hidden(*visibility)).count();
-    let hidden =
-        if hidden > 0 { format!("; {hidden} hidden, see `toolpost tools --hidden`") } else { String::new() };
+    let hidden = surface
+        .all()
+        .filter(|(_, visibility)| is_hidden(*visibility))
+        .count();
+    let hidden = if hidden > 0 {
+        format!("; {hidden} hidden, see `toolpost tools --hidden`")
+    } else {
+        String::new()
+    };
     format!("{}{rest}{hidden}", names.join(", "))
 }

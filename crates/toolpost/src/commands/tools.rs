@@ -104,11 +104,17 @@ async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
     };
     host.close().await;
     let mut listed = listed?;
-    if let Some(listed) = listed.as_object_mut().filter(|_| !unwell.is_empty() && format == "toolpost") {
+    if let Some(listed) = listed
+        .as_object_mut()
+        .filter(|_| !unwell.is_empty() && format == "toolpost")
+    {
         listed.insert("sources".to_owned(), json!(unwell));
     }
     let list = listed.get("tools").unwrap_or(&listed);
-    let unavailable = listed["unavailable"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let unavailable = listed["unavailable"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let found = list.as_array().is_some_and(|tools| !tools.is_empty());
     if arguments.json || arguments.format.is_some() {
         say!("{}", serde_json::to_string_pretty(&listed)?);
@@ -117,15 +123,28 @@ async fn list(arguments: ListArgs) -> anyhow::Result<Exit> {
     print(&listed);
     // A host of our own has told its notices when it was made.
     if is_running {
-        unavailable.iter().map(unavailable_line).for_each(terminal::warn);
+        unavailable
+            .iter()
+            .map(unavailable_line)
+            .for_each(terminal::warn);
         let notices = listed["notices"].as_array().into_iter().flatten();
-        notices.filter_map(Value::as_str).map(printable).for_each(terminal::warn);
+        notices
+            .filter_map(Value::as_str)
+            .map(printable)
+            .for_each(terminal::warn);
     }
-    unwell.iter().flat_map(|report| health_lines(report, unavailable)).for_each(terminal::warn);
+    unwell
+        .iter()
+        .flat_map(|report| health_lines(report, unavailable))
+        .for_each(terminal::warn);
     if !found {
         anstream::eprintln!(
             "nothing found{}",
-            if arguments.deferred { "" } else { "; deferred tools are searched with `--deferred`" }
+            if arguments.deferred {
+                ""
+            } else {
+                "; deferred tools are searched with `--deferred`"
+            }
         );
     }
     Ok(status(found, unavailable))
@@ -144,12 +163,22 @@ async fn list_elsewhere(to: &str, arguments: &ListArgs) -> anyhow::Result<Exit> 
     let listed = ToolApi::new(&client).list(&options).await;
     client.close_within(connected::GOODBYE).await;
     let listed = listed?;
-    let tools: Vec<_> = listed.iter().take(arguments.limit.unwrap_or(usize::MAX)).collect();
+    let tools: Vec<_> = listed
+        .iter()
+        .take(arguments.limit.unwrap_or(usize::MAX))
+        .collect();
     if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&json!({ "tools": tools }))?);
+        say!(
+            "{}",
+            serde_json::to_string_pretty(&json!({ "tools": tools }))?
+        );
     } else {
         for tool in &tools {
-            say!("{:<24} {}", printable(&tool.name), printable(first_line(&tool.description)));
+            say!(
+                "{:<24} {}",
+                printable(&tool.name),
+                printable(first_line(&tool.description))
+            );
         }
     }
     Ok(status(!tools.is_empty(), &[]))
@@ -164,16 +193,33 @@ fn is_unwell(report: &SourceReport) -> bool {
 /// again.
 fn health_lines(report: &SourceReport, unavailable: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
-    let told = unavailable.iter().any(|missing| missing["part"] == report.name.as_str());
+    let told = unavailable
+        .iter()
+        .any(|missing| missing["part"] == report.name.as_str());
     if report.health.state == SourceState::Failing && !told {
-        let message = report.health.message.as_deref().unwrap_or("it cannot be reached");
-        lines.push(format!("`{}` is failing: {}", report.name, printable(message)));
+        let message = report
+            .health
+            .message
+            .as_deref()
+            .unwrap_or("it cannot be reached");
+        lines.push(format!(
+            "`{}` is failing: {}",
+            report.name,
+            printable(message)
+        ));
     }
     let kept = &report.health.quarantined;
     if !kept.is_empty() {
-        let shown: Vec<String> =
-            kept.iter().take(5).map(|kept| format!("{} ({})", kept.tool, printable(&kept.change))).collect();
-        let more = if kept.len() > shown.len() { ", …" } else { "" };
+        let shown: Vec<String> = kept
+            .iter()
+            .take(5)
+            .map(|kept| format!("{} ({})", kept.tool, printable(&kept.change)))
+            .collect();
+        let more = if kept.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        };
         lines.push(format!(
             "definitions of `{}` are kept back until you accept them: {}{more}\nhint: toolpost tools accept {}",
             report.name,
@@ -207,18 +253,37 @@ pub(super) fn unavailable_line(missing: &Value) -> String {
 
 /// The first line of a description that says something. Descriptions in Python often begin with a line break.
 fn first_line(description: &str) -> &str {
-    description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+    description
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default()
 }
 
 fn print(listed: &Value) {
     let text = |value: &Value| printable(value.as_str().unwrap_or_default());
-    let tools = listed["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let widest = tools.iter().map(|tool| text(&tool["name"]).chars().count()).max().unwrap_or_default();
+    let tools = listed["tools"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let widest = tools
+        .iter()
+        .map(|tool| text(&tool["name"]).chars().count())
+        .max()
+        .unwrap_or_default();
     for tool in tools {
         let description = text(&tool["description"]);
         let first = first_line(&description);
-        let mark = if tool["deferred"] == true { " (deferred)" } else { "" };
-        say!("{:<widest$}  {:<8} {first}{mark}", text(&tool["name"]), text(&tool["class"]));
+        let mark = if tool["deferred"] == true {
+            " (deferred)"
+        } else {
+            ""
+        };
+        say!(
+            "{:<widest$}  {:<8} {first}{mark}",
+            text(&tool["name"]),
+            text(&tool["class"])
+        );
     }
     for hidden in listed["hidden"].as_array().into_iter().flatten() {
         let line = format!(

@@ -35,28 +35,54 @@ pub(crate) fn run(arguments: &TrustArgs) -> anyhow::Result<Exit> {
         return list(&settings, arguments.json);
     }
     let Some(project) = settings.file(RuleOrigin::Project) else {
-        bail!("there is no `{PROJECT_FILE}` in `{}`", settings.place.workspace.display());
+        bail!(
+            "there is no `{PROJECT_FILE}` in `{}`",
+            settings.place.workspace.display()
+        );
     };
     let store = open_store(&settings)?;
     if arguments.forget {
         let known = store.forget(&project.path)?;
-        say!("{}", if known { "forgotten: the file may only restrict again" } else { "it was not trusted" });
+        say!(
+            "{}",
+            if known {
+                "forgotten: the file may only restrict again"
+            } else {
+                "it was not trusted"
+            }
+        );
         return Ok(Exit::Done);
     }
     if let Some(broken) = &project.broken {
         return Err(UsageError(broken.errors.clone()).into());
     }
     if let Some(errors) = &project.unreadable_plan {
-        return Err(UsageError(format!("a mount plan that it includes cannot be read\n{errors}")).into());
+        return Err(UsageError(format!(
+            "a mount plan that it includes cannot be read\n{errors}"
+        ))
+        .into());
     }
     if project.standing == Some(Standing::Trusted) {
         say!("`{}` is trusted already", project.path.display());
         return Ok(Exit::Done);
     }
     store.trust(&project.path, &project.digest)?;
-    say!("`{}` is trusted as it is now; any change to it needs trust again", project.path.display());
-    for notice in settings.notices.iter().filter(|notice| notice.place.starts_with(PROJECT_FILE)) {
-        say!("{}", styled(DIM, format!("now counts: {} ({})", notice.key, notice.place)));
+    say!(
+        "`{}` is trusted as it is now; any change to it needs trust again",
+        project.path.display()
+    );
+    for notice in settings
+        .notices
+        .iter()
+        .filter(|notice| notice.place.starts_with(PROJECT_FILE))
+    {
+        say!(
+            "{}",
+            styled(
+                DIM,
+                format!("now counts: {} ({})", notice.key, notice.place)
+            )
+        );
     }
     say!("a running host takes this up by itself");
     Ok(Exit::Done)
@@ -82,12 +108,18 @@ fn list(settings: &Settings, as_json: bool) -> anyhow::Result<Exit> {
         Err(error) => return Err(error.into()),
     };
     if as_json {
-        let rows: Vec<_> =
-            entries.iter().map(|entry| json!({ "path": entry.path, "sha256": hex(&entry.digest) })).collect();
+        let rows: Vec<_> = entries
+            .iter()
+            .map(|entry| json!({ "path": entry.path, "sha256": hex(&entry.digest) }))
+            .collect();
         say!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
         for entry in &entries {
-            say!("{}  {}", entry.path.display(), styled(DIM, &hex(&entry.digest)[..12]));
+            say!(
+                "{}  {}",
+                entry.path.display(),
+                styled(DIM, &hex(&entry.digest)[..12])
+            );
         }
     }
     Ok(Exit::Done)

@@ -61,7 +61,10 @@ pub(crate) async fn run(arguments: ValidateArgs) -> anyhow::Result<Exit> {
     let ValidatedType::Tool = arguments.module_type;
     let config = mount_config(arguments.mount_config.as_deref())?;
     let path = environment::module_path(&arguments.path)?;
-    let order = Order { config, python: arguments.python };
+    let order = Order {
+        config,
+        python: arguments.python,
+    };
     let checks = examine(&path, order, arguments.no_calls).await?;
     let report = Report::new(path.display().to_string(), checks);
     if arguments.json {
@@ -69,19 +72,31 @@ pub(crate) async fn run(arguments: ValidateArgs) -> anyhow::Result<Exit> {
     } else {
         report.print();
     }
-    Ok(if report.is_passed() { Exit::Done } else { Exit::Failed })
+    Ok(if report.is_passed() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 fn mount_config(text: Option<&str>) -> anyhow::Result<Map<String, Value>> {
-    let Some(text) = text else { return Ok(Map::new()) };
+    let Some(text) = text else {
+        return Ok(Map::new());
+    };
     serde_json::from_str(text)
         .context("`--mount-config` is not a JSON object")
         .map_err(|error| UsageError(format!("{error:#}")).into())
 }
 
-async fn examine(path: &std::path::Path, order: Order, no_calls: bool) -> anyhow::Result<Vec<Check>> {
+async fn examine(
+    path: &std::path::Path,
+    order: Order,
+    no_calls: bool,
+) -> anyhow::Result<Vec<Check>> {
     let (mut checks, found) = found::find(path);
-    let Some(found) = found else { return Ok(checks) };
+    let Some(found) = found else {
+        return Ok(checks);
+    };
     let bench = Workbench::open(&found, order).await?;
     let tools = structure::examine(&found, &bench, &mut checks).await;
     if !no_calls {

@@ -99,11 +99,19 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
         Target::Stdin => lines::read_stdin(to),
         Target::File(file) => lines::read_file(file, to),
         Target::Stream(address) => {
-            let again = if arguments.once { Again::No } else { Again::Yes };
+            let again = if arguments.once {
+                Again::No
+            } else {
+                Again::Yes
+            };
             tokio::spawn(stream::read(address, again, to));
         }
     }
-    let read: Read = if arguments.v4 { Receiver::receive_v4 } else { Receiver::receive };
+    let read: Read = if arguments.v4 {
+        Receiver::receive_v4
+    } else {
+        Receiver::receive
+    };
     watch(view, heard, read).await
 }
 
@@ -111,7 +119,11 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
 type Read = fn(&mut Receiver, &str) -> Result<Vec<Change>, Unreadable>;
 
 /// Shows what is heard until there is nothing more or somebody says that it is enough.
-async fn watch(mut view: View, mut heard: mpsc::Receiver<Heard>, read: Read) -> anyhow::Result<Exit> {
+async fn watch(
+    mut view: View,
+    mut heard: mpsc::Receiver<Heard>,
+    read: Read,
+) -> anyhow::Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("signals")?;

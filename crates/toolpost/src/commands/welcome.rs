@@ -6,10 +6,16 @@ use crate::{
 };
 
 const PAGE: &[(&str, &str)] = &[
-    ("toolpost serve", "start the host; it says where it listens, what it allows and how to change that"),
+    (
+        "toolpost serve",
+        "start the host; it says where it listens, what it allows and how to change that",
+    ),
     ("toolpost tools", "what can be called here"),
     ("toolpost call read_file path=README.md", "call a tool"),
-    ("toolpost explain write_file path=x content=y", "what would happen to a call, and why"),
+    (
+        "toolpost explain write_file path=x content=y",
+        "what would happen to a call, and why",
+    ),
     ("toolpost journal tail", "what happened"),
     ("toolpost doctor", "is everything in place?"),
 ];

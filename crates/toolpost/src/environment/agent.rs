@@ -23,14 +23,21 @@ impl Agent {
         let mut command = Command::new(program);
         command.args(arguments).envs(variables).kill_on_drop(true);
         let child = command.spawn();
-        child
-            .map(Self)
-            .with_context(|| format!("the command `{}` cannot be started", program.to_string_lossy()))
+        child.map(Self).with_context(|| {
+            format!(
+                "the command `{}` cannot be started",
+                program.to_string_lossy()
+            )
+        })
     }
 
     /// Waits for its end and gives its exit code, as a shell would.
     pub(crate) async fn end(&mut self) -> anyhow::Result<u8> {
-        let status = self.0.wait().await.context("the command cannot be waited for")?;
+        let status = self
+            .0
+            .wait()
+            .await
+            .context("the command cannot be waited for")?;
         Ok(code(status))
     }
 
@@ -44,6 +51,9 @@ impl Agent {
 }
 
 fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(u8::MAX)
 }

@@ -28,6 +28,9 @@ pub(crate) fn write_cassette(path: &Path, cassette: &Cassette) -> anyhow::Result
 /// A data directory for one recording, gone when it is dropped.
 pub(crate) fn record_for_now() -> anyhow::Result<tempfile::TempDir> {
     let private = std::fs::Permissions::from_mode(0o700);
-    let folder = tempfile::Builder::new().prefix("toolpost-").permissions(private).tempdir();
+    let folder = tempfile::Builder::new()
+        .prefix("toolpost-")
+        .permissions(private)
+        .tempdir();
     folder.context("a temporary folder for the record")
 }

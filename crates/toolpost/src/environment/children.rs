@@ -6,7 +6,9 @@ use toolpost_config::{ChildVariables, HostConfig};
 use toolpost_sources::SUPPLY_VARIABLES;
 
 /// Harmless, or needed to find programs. Beside them the names that begin with `LC_`.
-const SHOWN: [&str; 8] = ["PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "NO_COLOR"];
+const SHOWN: [&str; 8] = [
+    "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "NO_COLOR",
+];
 /// Where toolchains lie that are not in their usual place below the home directory.
 const TOOLCHAINS: [&str; 4] = ["CARGO_HOME", "RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR"];
 
@@ -22,11 +24,21 @@ fn shown_to_children(
     config: &HostConfig,
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> ChildVariables {
-    let of_commands = config.commands.iter().flat_map(|command| &command.environment);
+    let of_commands = config
+        .commands
+        .iter()
+        .flat_map(|command| &command.environment);
     let of_hooks = config.hooks.iter().flat_map(|hook| &hook.environment);
-    let of_authorities = config.authorities.iter().flat_map(|authority| authority.environment());
+    let of_authorities = config
+        .authorities
+        .iter()
+        .flat_map(|authority| authority.environment());
     // Modules get what they are passed, and whatever fetches them what it needs for that; nobody else does.
-    let of_modules = config.amplifier.pass.iter().chain(&config.amplifier.fetch_pass);
+    let of_modules = config
+        .amplifier
+        .pass
+        .iter()
+        .chain(&config.amplifier.fetch_pass);
     let of_servers = config.mcp.servers.iter().flat_map(|server| &server.pass);
     let named = config
         .sandbox
@@ -47,7 +59,9 @@ fn shown_to_children(
     };
     let mut children = ChildVariables::default();
     for (name, value) in environment {
-        let Ok(name) = name.into_string() else { continue };
+        let Ok(name) = name.into_string() else {
+            continue;
+        };
         if name == "HOME" {
             children.home = Some(PathBuf::from(value)).filter(|home| home.is_absolute());
         } else if let (true, Ok(value)) = (shown(&name), value.into_string()) {
@@ -70,12 +84,22 @@ mod tests {
         let parsed = ConfigFile::parse(yaml, "t").unwrap();
         let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Cli);
         let (config, _) = HostConfig::resolve(&[layer]).unwrap();
-        let given = given.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let given = given
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let broken = OsString::from_vec(vec![b'x', 0xff]);
         let given = given.chain([("LC_X".into(), broken.clone()), (broken, "x".into())]);
         let shown = shown_to_children(&config, given);
         assert_eq!(shown.home, home.map(PathBuf::from));
-        assert_eq!(shown.variables.keys().map(String::as_str).collect::<Vec<_>>(), names, "{yaml}");
+        assert_eq!(
+            shown
+                .variables
+                .keys()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
+            names,
+            "{yaml}"
+        );
     }
 
     #[test]
@@ -90,10 +114,20 @@ mod tests {
             ("GITHUB_TOKEN", "hunter2"),
             ("LD_PRELOAD", "/evil.so"),
         ];
-        check("", &given, Some("/home/me"), &["CARGO_HOME", "LC_ALL", "PATH"]);
+        check(
+            "",
+            &given,
+            Some("/home/me"),
+            &["CARGO_HOME", "LC_ALL", "PATH"],
+        );
         let yaml = "sandbox: { environment: [JAVA_HOME, MISSING] }\n\
                     commands: { x: { description: d, argv: [a], environment: [STAGE] } }\n";
-        check(yaml, &given, Some("/home/me"), &["CARGO_HOME", "JAVA_HOME", "LC_ALL", "PATH", "STAGE"]);
+        check(
+            yaml,
+            &given,
+            Some("/home/me"),
+            &["CARGO_HOME", "JAVA_HOME", "LC_ALL", "PATH", "STAGE"],
+        );
         check("", &[("HOME", "relative")], None, &[]);
     }
 }

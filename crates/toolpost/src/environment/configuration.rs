@@ -26,7 +26,9 @@ pub(crate) fn user_file() -> Option<PathBuf> {
 }
 
 fn absolute(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    std::env::var_os(name)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }
 
 /// Who may own a file, and who may write it.
@@ -44,7 +46,9 @@ enum Guarded {
 pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool)> {
     let path = given.unwrap_or(Path::new(POLICY_FILE)).to_owned();
     match std::fs::metadata(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound && given.is_none() => return Ok((path, false)),
+        Err(error) if error.kind() == ErrorKind::NotFound && given.is_none() => {
+            return Ok((path, false));
+        }
         Err(error) => {
             let message = format!("the policy `{}` cannot be read: {error}", path.display());
             return Err(UsageError(message).into());
@@ -56,7 +60,11 @@ pub(crate) fn policy_file(given: Option<&Path>) -> anyhow::Result<(PathBuf, bool
         None => {
             check(&path, "the policy", &Guarded::Root)?;
             // Who can write the folder can put another file there.
-            check(path.parent().unwrap_or(&path), "the folder of the policy", &Guarded::Root)?;
+            check(
+                path.parent().unwrap_or(&path),
+                "the folder of the policy",
+                &Guarded::Root,
+            )?;
         }
     }
     Ok((path, true))
@@ -78,8 +86,13 @@ fn check(path: &Path, what: &str, guarded: &Guarded) -> anyhow::Result<()> {
         Guarded::MyGroup => (true, 0o002),
     };
     if owner != 0 && !(mine && owner == geteuid().as_raw()) {
-        let wanted = if mine { "neither root's nor yours" } else { "not root's" };
-        let message = format!("{what} `{shown}` belongs to user {owner}, so it is {wanted}\nhint: chown it");
+        let wanted = if mine {
+            "neither root's nor yours"
+        } else {
+            "not root's"
+        };
+        let message =
+            format!("{what} `{shown}` belongs to user {owner}, so it is {wanted}\nhint: chown it");
         return Err(UsageError(message).into());
     }
     if others & writers != 0 {

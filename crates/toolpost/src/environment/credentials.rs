@@ -30,18 +30,24 @@ pub(crate) fn credentials(known: &[CredentialConfig]) -> anyhow::Result<Vec<(Str
 }
 
 fn read(credential: &CredentialConfig) -> anyhow::Result<Secret> {
-    let called = format!("the credential `{}` ({})", credential.name, credential.place);
+    let called = format!(
+        "the credential `{}` ({})",
+        credential.name, credential.place
+    );
     let refused = |why: String| UsageError(format!("{called} {why}"));
     let bytes = match &credential.source {
         CredentialSource::Variable(name) => {
             let why = "is in no variable of the environment\nhint: set the one named under `env` where the host is started, or keep the value in a file";
-            std::env::var_os(name).ok_or_else(|| refused(why.to_owned()))?.into_encoded_bytes()
+            std::env::var_os(name)
+                .ok_or_else(|| refused(why.to_owned()))?
+                .into_encoded_bytes()
         }
         CredentialSource::File(path) => read_file(path, &called)?,
     };
     let text = bytes.trim_ascii();
     if text.len() < SHORTEST {
-        let why = format!("is shorter than {SHORTEST} characters, too short to be kept out of records");
+        let why =
+            format!("is shorter than {SHORTEST} characters, too short to be kept out of records");
         return Err(refused(why).into());
     }
     if text.len() > LONGEST {
@@ -50,7 +56,10 @@ fn read(credential: &CredentialConfig) -> anyhow::Result<Secret> {
     let legal = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
     match str::from_utf8(text) {
         Ok(value) if text.iter().all(legal) => Ok(Secret::new(value.to_owned())),
-        _ => Err(refused("is not one line of plain characters, so no header can carry it".to_owned()).into()),
+        _ => Err(refused(
+            "is not one line of plain characters, so no header can carry it".to_owned(),
+        )
+        .into()),
     }
 }
 
@@ -70,17 +79,27 @@ fn read_file(path: &Path, called: &str) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
     let unreadable = || format!("{called} is in `{shown}`, which cannot be read");
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).with_context(unreadable)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .with_context(unreadable)?;
     let about = file.metadata().with_context(unreadable)?;
     if !about.is_file() {
-        return Err(UsageError(format!("{called} is in `{shown}`, which is not a regular file")).into());
+        return Err(UsageError(format!(
+            "{called} is in `{shown}`, which is not a regular file"
+        ))
+        .into());
     }
     if about.mode() & OTHERS != 0 {
-        let why = format!("which others can get at\nhint: close it to them with `chmod 600 {shown}`");
+        let why =
+            format!("which others can get at\nhint: close it to them with `chmod 600 {shown}`");
         return Err(UsageError(format!("{called} is in `{shown}`, {why}")).into());
     }
     let mut bytes = Vec::new();
     // Room for the line's end, and for one more than may be there.
-    file.take(LONGEST as u64 + 3).read_to_end(&mut bytes).with_context(unreadable)?;
+    file.take(LONGEST as u64 + 3)
+        .read_to_end(&mut bytes)
+        .with_context(unreadable)?;
     Ok(bytes)
 }

@@ -20,11 +20,16 @@ pub(crate) struct GrowingFile {
 impl GrowingFile {
     /// Opens it at its beginning. May wait, where it is a pipe that nobody writes to yet.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        let file = File::open(path).with_context(|| format!("`{}` cannot be opened", path.display()))?;
+        let file =
+            File::open(path).with_context(|| format!("`{}` cannot be opened", path.display()))?;
         if file.metadata().is_ok_and(|about| about.is_dir()) {
             anyhow::bail!("`{}` is a folder", path.display());
         }
-        Ok(Self { path: path.to_owned(), file, at: 0 })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            at: 0,
+        })
     }
 
     /// Leaves out what it holds already.
@@ -40,9 +45,13 @@ impl GrowingFile {
             return Ok(false);
         }
         // Between the old file and the new one there may be none.
-        let Ok(named) = std::fs::metadata(&self.path) else { return Ok(false) };
+        let Ok(named) = std::fs::metadata(&self.path) else {
+            return Ok(false);
+        };
         if (named.dev(), named.ino()) != (ours.dev(), ours.ino()) {
-            let Ok(file) = File::open(&self.path) else { return Ok(false) };
+            let Ok(file) = File::open(&self.path) else {
+                return Ok(false);
+            };
             self.file = file;
         } else if ours.len() < self.at {
             self.file.seek(SeekFrom::Start(0))?;

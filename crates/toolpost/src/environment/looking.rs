@@ -20,13 +20,18 @@ impl RuleStore for RulesToLookAt {
     /// A host that serves rewrites rules of an older form from its journal. A host that only looks has another journal,
     /// so they are rewritten here, from the journal of the data directory.
     fn load(&self) -> Result<Vec<RememberedRule>, RuleStoreError> {
-        let Some(data_dir) = &self.0 else { return Ok(Vec::new()) };
+        let Some(data_dir) = &self.0 else {
+            return Ok(Vec::new());
+        };
         let mut rules = RulesFile::new(data_dir).load()?;
         let older = rules.iter_mut().filter(|rule| rule.needs_tool_id());
         let mut journal = None;
         for rule in older {
-            let journal = journal.get_or_insert_with(|| JournalReader::open(&data_dir.journal_path()).ok());
-            let records = journal.as_ref().and_then(|journal| journal.records_of(rule.ask_id).ok());
+            let journal =
+                journal.get_or_insert_with(|| JournalReader::open(&data_dir.journal_path()).ok());
+            let records = journal
+                .as_ref()
+                .and_then(|journal| journal.records_of(rule.ask_id).ok());
             if let Some(exact) = records.and_then(|records| rule.exact_from(&records)) {
                 *rule = exact;
             }
@@ -71,16 +76,33 @@ impl BlobStore for BlobsToLookAt {
 /// placeholder stands for the value. Only an authority is really asked, so the value that it is sent is looked up.
 pub(crate) fn credentials_to_look_at(config: &HostConfig) -> Vec<(String, Secret)> {
     let is_sent = |credential: &CredentialConfig| {
-        config.authorities.iter().any(|authority| match &authority.reach {
-            AuthorityReachConfig::Endpoint { credential: Some(name), .. } => *name == credential.name,
-            AuthorityReachConfig::Endpoint { credential: None, .. }
-            | AuthorityReachConfig::Program { .. } => false,
-        })
+        config
+            .authorities
+            .iter()
+            .any(|authority| match &authority.reach {
+                AuthorityReachConfig::Endpoint {
+                    credential: Some(name),
+                    ..
+                } => *name == credential.name,
+                AuthorityReachConfig::Endpoint {
+                    credential: None, ..
+                }
+                | AuthorityReachConfig::Program { .. } => false,
+            })
     };
     let value = |credential: &CredentialConfig| {
-        let looked_up = || super::credentials(std::slice::from_ref(credential)).ok()?.pop();
+        let looked_up = || {
+            super::credentials(std::slice::from_ref(credential))
+                .ok()?
+                .pop()
+        };
         let found = is_sent(credential).then(looked_up).flatten();
-        found.unwrap_or_else(|| (credential.name.clone(), Secret::new(InvocationId::new().to_string())))
+        found.unwrap_or_else(|| {
+            (
+                credential.name.clone(),
+                Secret::new(InvocationId::new().to_string()),
+            )
+        })
     };
     config.network.credentials.iter().map(value).collect()
 }

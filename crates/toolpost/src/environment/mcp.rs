@@ -27,11 +27,13 @@ pub(crate) fn mcp_values(config: &HostConfig) -> McpValues {
     for piece in config.mcp.texts().flat_map(|text| text.pieces()) {
         match piece {
             McpPiece::Variable { name, .. } => {
-                let value = super::variable(name).map(|value| (name.clone(), Secret::new(value.trim())));
+                let value =
+                    super::variable(name).map(|value| (name.clone(), Secret::new(value.trim())));
                 values.variables.extend(value);
             }
             McpPiece::File(path) => {
-                let read = || secret_file(path).map_err(|error| format!("cannot be used: {error:#}"));
+                let read =
+                    || secret_file(path).map_err(|error| format!("cannot be used: {error:#}"));
                 values.files.entry(path.clone()).or_insert_with(read);
             }
             McpPiece::Plain(_) | McpPiece::Workspace | McpPiece::Home => {}
@@ -42,14 +44,24 @@ pub(crate) fn mcp_values(config: &HostConfig) -> McpValues {
 
 /// A folder for each program to keep what it fetches in. Where one cannot be made, the program has none.
 pub(crate) fn mcp_caches(config: &HostConfig) -> BTreeMap<String, PathBuf> {
-    let Some(cache) = &config.cache_dir else { return BTreeMap::new() };
-    let programs = config.mcp.servers.iter().filter(|server| match server.reach {
-        McpReach::Program { .. } => true,
-        McpReach::Http { .. } => false,
-    });
+    let Some(cache) = &config.cache_dir else {
+        return BTreeMap::new();
+    };
+    let programs = config
+        .mcp
+        .servers
+        .iter()
+        .filter(|server| match server.reach {
+            McpReach::Program { .. } => true,
+            McpReach::Http { .. } => false,
+        });
     let made = programs.filter_map(|server| {
         let folder = cache.join("mcp").join(&server.name);
-        match DirBuilder::new().recursive(true).mode(0o700).create(&folder) {
+        match DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+        {
             Ok(()) => Some((server.name.clone(), folder)),
             Err(error) => {
                 tracing::warn!("`{}` cannot be made: {error}", folder.display());
@@ -62,8 +74,13 @@ pub(crate) fn mcp_caches(config: &HostConfig) -> BTreeMap<String, PathBuf> {
 
 /// The accepted definitions of a data directory, for a host that only looks: what it learns is forgotten with it.
 pub(crate) fn pins_to_look_at(data_dir: &Path) -> Arc<dyn PinStore> {
-    let files = DataDir::at(data_dir).ok().map(|data_dir| PinFiles::new(&data_dir));
-    Arc::new(LookedAt { files, learned: MemoryPins::default() })
+    let files = DataDir::at(data_dir)
+        .ok()
+        .map(|data_dir| PinFiles::new(&data_dir));
+    Arc::new(LookedAt {
+        files,
+        learned: MemoryPins::default(),
+    })
 }
 
 struct LookedAt {

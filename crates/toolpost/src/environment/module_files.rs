@@ -14,8 +14,10 @@ const LONGEST: u64 = 1 << 20;
 /// Where a module really is. That there is nothing is a mistake in the command, not in the module.
 pub(crate) fn module_path(path: &Path) -> anyhow::Result<PathBuf> {
     std::fs::canonicalize(path).map_err(|error| {
-        let message =
-            format!("`{}` cannot be opened: {error}\nhint: give the module's folder", path.display());
+        let message = format!(
+            "`{}` cannot be opened: {error}\nhint: give the module's folder",
+            path.display()
+        );
         UsageError(message).into()
     })
 }
@@ -24,9 +26,14 @@ pub(crate) fn module_path(path: &Path) -> anyhow::Result<PathBuf> {
 pub(crate) fn pyproject_of(path: &Path) -> Option<String> {
     let is_package = path.join("__init__.py").is_file() || path.is_file();
     let above = path.parent().filter(|_| is_package);
-    let beside_src = above.filter(|above| above.ends_with("src")).and_then(Path::parent);
+    let beside_src = above
+        .filter(|above| above.ends_with("src"))
+        .and_then(Path::parent);
     let places = [Some(path).filter(|path| path.is_dir()), above, beside_src];
-    places.into_iter().flatten().find_map(|folder| read(&folder.join("pyproject.toml")))
+    places
+        .into_iter()
+        .flatten()
+        .find_map(|folder| read(&folder.join("pyproject.toml")))
 }
 
 /// A crate that no manifest makes a module.
@@ -36,6 +43,10 @@ pub(crate) fn is_crate_without_manifest(path: &Path) -> bool {
 
 fn read(path: &Path) -> Option<String> {
     let mut text = String::new();
-    File::open(path).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
+    File::open(path)
+        .ok()?
+        .take(LONGEST)
+        .read_to_string(&mut text)
+        .ok()?;
     Some(text)
 }

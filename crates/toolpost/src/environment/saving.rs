@@ -27,7 +27,10 @@ pub(crate) struct Saving {
 
 impl Saving {
     pub(crate) fn begin(path: &Path, readers: Readers) -> anyhow::Result<Self> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let mode = match readers {
             Readers::Owner => 0o600,
             Readers::AsUsual => 0o666,
@@ -37,14 +40,19 @@ impl Saving {
             .permissions(Permissions::from_mode(mode))
             .tempfile_in(folder)
             .with_context(|| format!("`{}` cannot be written", path.display()))?;
-        Ok(Self { writer: BufWriter::new(file), path: path.to_owned() })
+        Ok(Self {
+            writer: BufWriter::new(file),
+            path: path.to_owned(),
+        })
     }
 
     /// Puts it in its place.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         let Self { writer, path } = self;
         let place = || -> io::Result<()> {
-            let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+            let file = writer
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)?;
             file.as_file().sync_all()?;
             file.persist(&path)?;
             Ok(())

@@ -16,7 +16,9 @@ pub(crate) fn secrets() -> Vec<(String, Secret)> {
 fn of(environment: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, Secret)> {
     let mut found = Vec::new();
     for (name, value) in environment {
-        let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else { continue };
+        let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else {
+            continue;
+        };
         let value = value.trim();
         if holds_secret(&name) && value.len() >= SHORTEST {
             found.push((format!("env_{}", name.to_lowercase()), Secret::new(value)));
@@ -39,8 +41,19 @@ mod tests {
             ("SSH_KEY_FILE", "/home/me/.ssh/id"),
             ("PATH", "/usr/bin:/bin"),
         ];
-        let found = of(given.into_iter().map(|(name, value)| (name.into(), value.into())));
-        let found: Vec<_> = found.iter().map(|(kind, value)| (kind.as_str(), value.reveal())).collect();
-        assert_eq!(found, [("env_github_token", "a-secret-of-mine"), ("env_db_password", "correct horse")]);
+        let found = of(given
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into())));
+        let found: Vec<_> = found
+            .iter()
+            .map(|(kind, value)| (kind.as_str(), value.reveal()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("env_github_token", "a-secret-of-mine"),
+                ("env_db_password", "correct horse")
+            ]
+        );
     }
 }

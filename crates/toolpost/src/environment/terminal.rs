@@ -42,8 +42,16 @@ impl Tty {
             return None;
         }
         let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).ok()?;
-        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/tty").ok()?;
-        Some(Self { file, typed: Vec::new() })
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags)
+            .open("/dev/tty")
+            .ok()?;
+        Some(Self {
+            file,
+            typed: Vec::new(),
+        })
     }
 
     /// Writes all of a text.
@@ -70,7 +78,9 @@ impl Tty {
         loop {
             if let Some(end) = self.typed.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = self.typed.drain(..=end).collect();
-                return Ok(Typed::Line(String::from_utf8_lossy(&line).trim().to_owned()));
+                return Ok(Typed::Line(
+                    String::from_utf8_lossy(&line).trim().to_owned(),
+                ));
             }
             if self.typed.len() > MAX_LINE {
                 self.typed.clear();

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use toolpost_config::{
-    A2eHostFile, A2ePluginClass, HostConfig, Layer, NativeToolsChoice, Notice, PluginConfig, Standing,
-    read_config,
+    A2eHostFile, A2ePluginClass, HostConfig, Layer, NativeToolsChoice, Notice, PluginConfig,
+    Standing, read_config,
 };
 
 use super::{Plans, folder_of};
@@ -15,9 +15,12 @@ pub(super) fn read(
     layers: &mut Vec<Layer>,
     plans: &mut Plans,
 ) -> anyhow::Result<Option<(A2eHostFile, PathBuf)>> {
-    let trusted = layers.iter().filter(|layer| layer.standing == Standing::Trusted);
-    let mut found: Vec<_> =
-        trusted.flat_map(|layer| layer.a2e_includes().map(|path| (path, layer.origin))).collect();
+    let trusted = layers
+        .iter()
+        .filter(|layer| layer.standing == Standing::Trusted);
+    let mut found: Vec<_> = trusted
+        .flat_map(|layer| layer.a2e_includes().map(|path| (path, layer.origin)))
+        .collect();
     found.dedup_by(|one, other| one.0 == other.0);
     let (path, origin) = match found.as_slice() {
         [] => return Ok(None),
@@ -34,7 +37,8 @@ pub(super) fn read(
     };
     let text = read_config(&path)?;
     let file = A2eHostFile::parse(&text, &path.display().to_string())?;
-    let layer = Layer::new(file.parsed.clone(), Standing::Trusted, origin).relative_to(folder_of(&path));
+    let layer =
+        Layer::new(file.parsed.clone(), Standing::Trusted, origin).relative_to(folder_of(&path));
     layers.insert(0, layer);
     plans.files.push(path.clone());
     plans.a2e_notices.extend(file.notices.iter().cloned());
@@ -56,19 +60,25 @@ fn left_out(file: &A2eHostFile, path: &Path) -> Option<Notice> {
 /// Puts the plugins into the configuration. Their code is looked for beside the file.
 pub(super) fn take(config: &mut HostConfig, file: &A2eHostFile, path: &Path) {
     let folder = folder_of(path);
-    let python = file.plugins.iter().filter_map(|plugin| match &plugin.class {
-        A2ePluginClass::Native => None,
-        A2ePluginClass::Python { path: class, settings } => Some(PluginConfig {
-            name: plugin.name.clone(),
-            capability: plugin.capability.clone(),
-            priority: plugin.priority,
-            exclusive: plugin.exclusive,
-            class: class.clone(),
-            folder: folder.clone(),
-            host_file: folder.join(path.file_name().unwrap_or_default()),
-            settings: settings.clone(),
-        }),
-    });
+    let python = file
+        .plugins
+        .iter()
+        .filter_map(|plugin| match &plugin.class {
+            A2ePluginClass::Native => None,
+            A2ePluginClass::Python {
+                path: class,
+                settings,
+            } => Some(PluginConfig {
+                name: plugin.name.clone(),
+                capability: plugin.capability.clone(),
+                priority: plugin.priority,
+                exclusive: plugin.exclusive,
+                class: class.clone(),
+                folder: folder.clone(),
+                host_file: folder.join(path.file_name().unwrap_or_default()),
+                settings: settings.clone(),
+            }),
+        });
     config.plugins = python.collect();
     config.native_tools = file.native_tools.clone();
 }

@@ -13,7 +13,9 @@ use crate::terminal::{self, Steps};
 const MOST_ROUNDS: usize = 8;
 
 /// Settings for a host, with the bundles that its plans build on, where it may fetch them.
-pub(crate) async fn with_bundles(resolve: impl Fn() -> anyhow::Result<Settings>) -> anyhow::Result<Settings> {
+pub(crate) async fn with_bundles(
+    resolve: impl Fn() -> anyhow::Result<Settings>,
+) -> anyhow::Result<Settings> {
     let settings = resolve()?;
     match settings.config.amplifier.install {
         ModuleInstall::Offline => Ok(settings),
@@ -29,12 +31,16 @@ pub(crate) async fn fetched_bundles(
     let mut settings = resolve()?;
     for _ in 0..MOST_ROUNDS {
         // A source that is not spoken cannot be fetched; the host reports it.
-        let is_fetchable = |include: &&Include| !matches!(include.source, ModuleSource::Unspoken { .. });
+        let is_fetchable =
+            |include: &&Include| !matches!(include.source, ModuleSource::Unspoken { .. });
         let missing: Vec<&Include> = settings.plans.missing.iter().filter(is_fetchable).collect();
         if missing.is_empty() {
             break;
         }
-        let supply = Supply { reach: Reach::Online, ..settings.supply()? };
+        let supply = Supply {
+            reach: Reach::Online,
+            ..settings.supply()?
+        };
         let fetcher = Fetcher::new(Arc::new(supply));
         let mut fetched = 0;
         for include in missing {
@@ -62,12 +68,19 @@ pub(crate) async fn updated_bundles(
     let mut asked: Vec<ModuleSource> = Vec::new();
     let mut all = true;
     for _ in 0..MOST_ROUNDS {
-        let new = settings.plans.bundles.iter().filter(|include| !asked.contains(&include.source));
+        let new = settings
+            .plans
+            .bundles
+            .iter()
+            .filter(|include| !asked.contains(&include.source));
         let new: Vec<Include> = new.cloned().collect();
         if new.is_empty() {
             break;
         }
-        let supply = Supply { reach: Reach::Online, ..settings.supply()? };
+        let supply = Supply {
+            reach: Reach::Online,
+            ..settings.supply()?
+        };
         let fetcher = Fetcher::new(Arc::new(supply));
         for include in new {
             let steps = Steps::begin("bundle");

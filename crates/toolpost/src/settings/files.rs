@@ -7,7 +7,9 @@ use std::{
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
-use toolpost_config::{ConfigError, ConfigErrors, ConfigFile, Layer, Parsed, Standing, read_config};
+use toolpost_config::{
+    ConfigError, ConfigErrors, ConfigFile, Layer, Parsed, Standing, read_config,
+};
 use toolpost_core::{Places, Policy, PolicySpec};
 use toolpost_model::{Rule, RuleOrigin};
 use toolpost_store::{DataDir, DataDirError, LastGood, TrustStore};
@@ -53,7 +55,10 @@ impl FoundFile {
 
     /// A file that the command line names. It must be there and be good.
     pub(super) fn given(path: &Path) -> Self {
-        Self { standing: Some(Standing::Trusted), ..Self::absent(path, RuleOrigin::Cli) }
+        Self {
+            standing: Some(Standing::Trusted),
+            ..Self::absent(path, RuleOrigin::Cli)
+        }
     }
 
     /// What is kept of its last good text: all of it but secrets. A mark would mean a list to YAML, so a word stands in
@@ -72,7 +77,9 @@ impl FoundFile {
             whole.push_str(part.split_once(']').map_or("", |(_, rest)| rest));
             whole
         });
-        ConfigFile::parse(&whole, &self.path.display().to_string()).is_ok().then_some((&self.path, whole))
+        ConfigFile::parse(&whole, &self.path.display().to_string())
+            .is_ok()
+            .then_some((&self.path, whole))
     }
 }
 
@@ -86,18 +93,34 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(place: &'a Place, cache: Option<&'a Path>) -> Self {
-        let places =
-            Places { workspace: Some(place.workspace.clone()), home: environment::home(), roots: Vec::new() };
-        Self { place, places, cache }
+        let places = Places {
+            workspace: Some(place.workspace.clone()),
+            home: environment::home(),
+            roots: Vec::new(),
+        };
+        Self {
+            place,
+            places,
+            cache,
+        }
     }
 
     /// Whether the rules of a file mean something, and what their own tests expect.
     pub(super) fn sound(&self, parsed: &Parsed) -> Result<(), ConfigErrors> {
         let rules: Vec<Rule> = parsed.rules().cloned().collect();
-        let spec = PolicySpec { rules, places: self.places.clone(), ..PolicySpec::default() };
-        let Err(problems) = Policy::compile(spec) else { return Ok(()) };
+        let spec = PolicySpec {
+            rules,
+            places: self.places.clone(),
+            ..PolicySpec::default()
+        };
+        let Err(problems) = Policy::compile(spec) else {
+            return Ok(());
+        };
         let told = problems.iter().map(|problem| {
-            (problem.place.as_str(), format!("the rule `{}`: {}", problem.rule, problem.message))
+            (
+                problem.place.as_str(),
+                format!("the rule `{}`: {}", problem.rule, problem.message),
+            )
         });
         parsed.rule_errors(told).map_or(Ok(()), Err)
     }
@@ -109,15 +132,21 @@ impl<'a> Reader<'a> {
     }
 
     /// The file of the machine's owner. Whatever is wrong with it, nothing starts without it.
-    pub(super) fn policy(&self, given: Option<&Path>) -> anyhow::Result<(FoundFile, Option<Layer>)> {
+    pub(super) fn policy(
+        &self,
+        given: Option<&Path>,
+    ) -> anyhow::Result<(FoundFile, Option<Layer>)> {
         let (path, there) = environment::policy_file(given)?;
         if !there {
             return Ok((FoundFile::absent(&path, RuleOrigin::Policy), None));
         }
         let parsed = self.parsed(&read_config(&path)?, &path.display().to_string())?;
-        let layer = Layer::new(parsed, Standing::Trusted, RuleOrigin::Policy).relative_to(folder_of(&path));
-        let file =
-            FoundFile { standing: Some(Standing::Trusted), ..FoundFile::absent(&path, RuleOrigin::Policy) };
+        let layer =
+            Layer::new(parsed, Standing::Trusted, RuleOrigin::Policy).relative_to(folder_of(&path));
+        let file = FoundFile {
+            standing: Some(Standing::Trusted),
+            ..FoundFile::absent(&path, RuleOrigin::Policy)
+        };
         Ok((file, Some(layer)))
     }
 
@@ -133,7 +162,11 @@ impl<'a> Reader<'a> {
     /// The workspace's own file: untrusted, so it may only restrict, until its very bytes were trusted.
     pub(super) fn project(&self, path: &Path) -> anyhow::Result<(FoundFile, Option<Layer>)> {
         self.kept(path, PROJECT_FILE, RuleOrigin::Project, |digest| {
-            Ok(if self.is_trusted(path, digest)? { Standing::Trusted } else { Standing::Untrusted })
+            Ok(if self.is_trusted(path, digest)? {
+                Standing::Trusted
+            } else {
+                Standing::Untrusted
+            })
         })
     }
 
@@ -158,7 +191,8 @@ impl<'a> Reader<'a> {
                 return self.instead(FoundFile { digest, ..file }, name, errors);
             }
         };
-        let mut layer = Layer::new(parsed, Standing::Untrusted, origin).relative_to(folder_of(path));
+        let mut layer =
+            Layer::new(parsed, Standing::Untrusted, origin).relative_to(folder_of(path));
         // One whose plans cannot be read is not the one that was trusted.
         let (digest, unreadable_plan) = match plans::digest(&text, &layer, self.cache) {
             Ok(digest) => (digest, None),
@@ -166,7 +200,16 @@ impl<'a> Reader<'a> {
         };
         layer.standing = standing(&digest)?;
         let standing = Some(layer.standing);
-        Ok((FoundFile { standing, digest, unreadable_plan, good: Some(text), ..file }, Some(layer)))
+        Ok((
+            FoundFile {
+                standing,
+                digest,
+                unreadable_plan,
+                good: Some(text),
+                ..file
+            },
+            Some(layer),
+        ))
     }
 
     /// What a broken file last said, as far as it restricts. Where nobody knows that, nothing can be done but to
@@ -186,23 +229,36 @@ impl<'a> Reader<'a> {
         let (Some(Ok(parsed)), Some(first)) = (parsed, errors.iter().next()) else {
             return Err(errors.into());
         };
-        let line = if first.line > 0 { format!("line {}: ", first.line) } else { String::new() };
+        let line = if first.line > 0 {
+            format!("line {}: ", first.line)
+        } else {
+            String::new()
+        };
         let note = format!(
             "`{name}` cannot be read ({line}{}); what it denied and restricted before still counts, what it allowed \
              does not",
             first.message
         );
-        let layer = Layer::last_good(parsed, file.origin, note.clone()).relative_to(folder_of(&file.path));
-        let broken = Broken { errors: errors.to_string(), note };
-        let file = FoundFile { standing: Some(Standing::LastGood), broken: Some(broken), good: last, ..file };
+        let layer =
+            Layer::last_good(parsed, file.origin, note.clone()).relative_to(folder_of(&file.path));
+        let broken = Broken {
+            errors: errors.to_string(),
+            note,
+        };
+        let file = FoundFile {
+            standing: Some(Standing::LastGood),
+            broken: Some(broken),
+            good: last,
+            ..file
+        };
         Ok((file, Some(layer)))
     }
 
     fn is_trusted(&self, path: &Path, digest: &[u8; 32]) -> anyhow::Result<bool> {
         match DataDir::at(&self.place.data_dir) {
-            Ok(data_dir) => {
-                Ok(TrustStore::open(&data_dir).context("the list of trusted files")?.is_trusted(path, digest))
-            }
+            Ok(data_dir) => Ok(TrustStore::open(&data_dir)
+                .context("the list of trusted files")?
+                .is_trusted(path, digest)),
             Err(DataDirError::Missing { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }

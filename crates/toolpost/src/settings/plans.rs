@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use toolpost_amplifier::{Include, ModuleSource, NoteWeight, PlanNote};
 use toolpost_config::{
-    ConfigErrors, FetchedBundle, Layer, LoadedPlan, McpServersFile, Notice, PlanReader, Standing, read_config,
+    ConfigErrors, FetchedBundle, Layer, LoadedPlan, McpServersFile, Notice, PlanReader, Standing,
+    read_config,
 };
 use toolpost_sources::cached_module;
 
@@ -32,7 +33,10 @@ pub(crate) struct Plans {
 
 impl Plans {
     pub(super) fn new(cache: Option<PathBuf>) -> Self {
-        Self { cache, ..Self::default() }
+        Self {
+            cache,
+            ..Self::default()
+        }
     }
 
     /// The layer with the plans it includes. Those of a layer that is not trusted are not even opened.
@@ -47,7 +51,8 @@ impl Plans {
             self.notes.extend(loaded.notes);
             self.missing.extend(loaded.missing);
             self.bundles.extend(loaded.bundles);
-            self.files.extend(loaded.files.into_iter().map(|(path, _)| path));
+            self.files
+                .extend(loaded.files.into_iter().map(|(path, _)| path));
             plans.push(loaded.plan);
         }
         let mut lists = Vec::new();
@@ -67,7 +72,8 @@ impl Plans {
             NoteWeight::Info => false,
         });
         let notices = self.mcp_notices.iter().chain(&self.a2e_notices);
-        odd.map(ToString::to_string).chain(notices.map(ToString::to_string))
+        odd.map(ToString::to_string)
+            .chain(notices.map(ToString::to_string))
     }
 
     /// The bundles that are not here, for a command without a host: a host tells them itself.
@@ -90,23 +96,40 @@ impl Plans {
 fn read(path: &Path, cache: Option<&Path>) -> Result<LoadedPlan, ConfigErrors> {
     let find = |source: &ModuleSource| {
         let found = cached_module(cache?, source);
-        let found = found.inspect_err(|error| tracing::warn!("{error}")).ok().flatten()?;
-        Some(FetchedBundle { path: found.root, repository: found.repository })
+        let found = found
+            .inspect_err(|error| tracing::warn!("{error}"))
+            .ok()
+            .flatten()?;
+        Some(FetchedBundle {
+            path: found.root,
+            repository: found.repository,
+        })
     };
-    PlanReader { lookup: &environment::variable, find: &find }.read(path)
+    PlanReader {
+        lookup: &environment::variable,
+        find: &find,
+    }
+    .read(path)
 }
 
 /// A list of MCP servers, and its text.
 fn read_servers(path: &Path) -> Result<(McpServersFile, String), ConfigErrors> {
     let text = read_config(path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let folder = environment::whole_path(folder);
     let file = McpServersFile::parse(&text, &path.display().to_string(), &folder)?;
     Ok((file, text))
 }
 
 /// What trust in a file is given to: its text, and that of everything it includes, since that says which programs run.
-pub(super) fn digest(text: &str, layer: &Layer, cache: Option<&Path>) -> Result<[u8; 32], ConfigErrors> {
+pub(super) fn digest(
+    text: &str,
+    layer: &Layer,
+    cache: Option<&Path>,
+) -> Result<[u8; 32], ConfigErrors> {
     if layer.parsed.file().include.is_empty() {
         return Ok(Sha256::digest(text.as_bytes()).into());
     }
@@ -117,7 +140,10 @@ pub(super) fn digest(text: &str, layer: &Layer, cache: Option<&Path>) -> Result<
     };
     add(text);
     for path in layer.includes() {
-        read(&path, cache)?.files.iter().for_each(|(_, text)| add(text));
+        read(&path, cache)?
+            .files
+            .iter()
+            .for_each(|(_, text)| add(text));
     }
     for path in layer.mcp_includes() {
         add(&read_servers(&path)?.1);

@@ -24,13 +24,20 @@ pub(crate) fn keep_out(redactor: Arc<dyn Redactor>) {
 /// A text without secrets.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     static OF_THE_ENVIRONMENT: OnceLock<KnownSecrets> = OnceLock::new();
-    let host = OF_THE_HOST.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let host = OF_THE_HOST
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
     match host {
         Some(host) => host.text(text),
         None => {
             let built = OF_THE_ENVIRONMENT.get_or_init(|| {
                 let secrets = environment::secrets();
-                KnownSecrets::new(secrets.iter().map(|(kind, value)| (kind.as_str(), value.reveal())))
+                KnownSecrets::new(
+                    secrets
+                        .iter()
+                        .map(|(kind, value)| (kind.as_str(), value.reveal())),
+                )
             });
             built.text(text)
         }
@@ -53,7 +60,8 @@ pub(super) struct CleanWriter<W>(W);
 
 impl<W: Write> Write for CleanWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.write_all(clean(&String::from_utf8_lossy(line)).as_bytes())?;
+        self.0
+            .write_all(clean(&String::from_utf8_lossy(line)).as_bytes())?;
         Ok(line.len())
     }
 

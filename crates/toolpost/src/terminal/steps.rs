@@ -26,8 +26,11 @@ impl Steps {
         match progress {
             Progress::Step(text) | Progress::Line(text) => self.bar.set_message(printable(text)),
             Progress::Bytes { done, total } => {
-                let total = total.map(|total| format!(" of {}", HumanBytes(total))).unwrap_or_default();
-                self.bar.set_message(format!("{}{total}", HumanBytes(*done)));
+                let total = total
+                    .map(|total| format!(" of {}", HumanBytes(total)))
+                    .unwrap_or_default();
+                self.bar
+                    .set_message(format!("{}{total}", HumanBytes(*done)));
             }
         }
     }
@@ -40,7 +43,9 @@ impl Steps {
             steps.bar.set_prefix(printable(module.as_str()));
             steps.show(&progress);
         };
-        ModulesHandover { progress: Some(Box::new(show)) }
+        ModulesHandover {
+            progress: Some(Box::new(show)),
+        }
     }
 }
 

@@ -7,8 +7,13 @@ use super::{home::Home, served::Served};
 /// Where an environment of other ends is.
 #[track_caller]
 fn peers(environment: &str) -> PathBuf {
-    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target").join(environment);
-    assert!(place.join("made-of.txt").exists(), "`target/{environment}` is missing\nhint: cargo xtask peers");
+    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target")
+        .join(environment);
+    assert!(
+        place.join("made-of.txt").exists(),
+        "`target/{environment}` is missing\nhint: cargo xtask peers"
+    );
     place
 }
 
@@ -29,7 +34,10 @@ fn run(environment: &str, file: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{file}:\n{said}");
     assert!(!said.contains("skipped"), "{file} left tests out:\n{said}");
-    assert!(!said.contains("Ran 0 tests") && !said.contains("NO TESTS RAN"), "{file} has no tests");
+    assert!(
+        !said.contains("Ran 0 tests") && !said.contains("NO TESTS RAN"),
+        "{file} has no tests"
+    );
 }
 
 #[test]
@@ -56,7 +64,11 @@ fn the_official_client_in_javascript() {
         .env("A2A_TOKEN", Served::token(&home))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "ok: 1.0 over JSON-RPC\nok: 1.0 over REST\nok: 0.3 over JSON-RPC\n"

@@ -28,14 +28,21 @@ fn a_recording_becomes_one_array() {
     home.check("a2a_normalize", &["a2a", "normalize", "events.jsonl"]);
     let fed = home.feed(&["a2a", "normalize"], RECORDING);
     let read = home.run(&["a2a", "normalize", "events.jsonl"]);
-    assert_eq!((fed.code, fed.stdout, fed.stderr), (read.code, read.stdout, read.stderr));
+    assert_eq!(
+        (fed.code, fed.stdout, fed.stderr),
+        (read.code, read.stdout, read.stderr)
+    );
 }
 
 #[test]
 fn nothing_is_an_empty_array() {
     for input in ["", "\n\n", "{}\n"] {
         let ran = Home::new().feed(&["a2a", "normalize", "-"], input);
-        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "[]\n", ""), "{input:?}");
+        assert_eq!(
+            (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+            (0, "[]\n", ""),
+            "{input:?}"
+        );
     }
 }
 
@@ -44,7 +51,10 @@ fn lines_of_ai_sdk_4() {
     let lines = "0:\"hm\"\n9:{\"toolCallId\":\"c1\",\"toolName\":\"t\",\"args\":{}}\nnot one\na:{\"toolCallId\":\"c1\"}\n";
     let ran = Home::new().feed(&["a2a", "normalize", "--v4"], lines);
     let parts: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(parts, json!([{ "kind": "tool_call", "id": "c1", "name": "t", "args": {}, "result": null }]));
+    assert_eq!(
+        parts,
+        json!([{ "kind": "tool_call", "id": "c1", "name": "t", "args": {}, "result": null }])
+    );
     assert_eq!(
         ran.stderr,
         "warning: line 3 is left out: a line of AI SDK 4 begins with a code and a colon\n"
@@ -55,8 +65,11 @@ fn lines_of_ai_sdk_4() {
 #[test]
 fn parts_go_out_before_the_stream_ends() {
     let home = Home::new();
-    let mut child =
-        home.command(&["a2a", "normalize", "--as", "parts"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = home
+        .command(&["a2a", "normalize", "--as", "parts"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut answer = |line: &str| -> Value {
@@ -65,8 +78,11 @@ fn parts_go_out_before_the_stream_ends() {
         stdout.read_line(&mut part).unwrap();
         serde_json::from_str(&part).unwrap()
     };
-    let call = answer(r#"{"type":"tool-input-available","toolCallId":"c1","toolName":"t","input":{"n":1}}"#);
-    let data = json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "t", "input": { "n": 1 } });
+    let call = answer(
+        r#"{"type":"tool-input-available","toolCallId":"c1","toolName":"t","input":{"n":1}}"#,
+    );
+    let data =
+        json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "t", "input": { "n": 1 } });
     assert_eq!(call, json!({ "kind": "data", "data": data }));
     let end = answer(r#"{"type":"tool-output-error","toolCallId":"c1","errorText":"no"}"#);
     assert_eq!(
@@ -103,15 +119,24 @@ fn sidecars_can_be_left_out() {
     let home = Home::new();
     let with = home.feed(&["a2a", "normalize"], line);
     assert!(with.stdout.contains("\"id\":\"c1\""), "{}", with.stdout);
-    assert_eq!(home.feed(&["a2a", "normalize", "--no-sidecars"], line).stdout, "[]\n");
+    assert_eq!(
+        home.feed(&["a2a", "normalize", "--no-sidecars"], line)
+            .stdout,
+        "[]\n"
+    );
 }
 
 #[test]
 fn a_line_that_is_too_long_is_passed_over() {
-    let long =
-        format!("{{\"x\":\"{}\"}}\n{{\"type\":\"tool-call\",\"toolCallId\":\"c1\"}}\n", "y".repeat(17 << 20));
+    let long = format!(
+        "{{\"x\":\"{}\"}}\n{{\"type\":\"tool-call\",\"toolCallId\":\"c1\"}}\n",
+        "y".repeat(17 << 20)
+    );
     let ran = Home::new().feed(&["a2a", "normalize"], &long);
-    assert_eq!(ran.stderr, "warning: line 1 is left out: it is longer than 16 MiB\n");
+    assert_eq!(
+        ran.stderr,
+        "warning: line 1 is left out: it is longer than 16 MiB\n"
+    );
     assert!(ran.stdout.contains("\"id\":\"c1\""), "{}", ran.stdout);
 }
 

@@ -7,7 +7,10 @@ use std::{path::PathBuf, process::Command};
 fn fixture() -> PathBuf {
     let beside = PathBuf::from(env!("CARGO_BIN_EXE_toolpost"));
     let fixture = beside.parent().unwrap().join("examples/a2e_fixture");
-    assert!(fixture.exists(), "hint: cargo build -p toolpost-serve --example a2e_fixture");
+    assert!(
+        fixture.exists(),
+        "hint: cargo build -p toolpost-serve --example a2e_fixture"
+    );
     fixture
 }
 

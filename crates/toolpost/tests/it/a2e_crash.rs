@@ -27,18 +27,32 @@ struct Told {
 }
 
 /// Calls one after the other, half of them writes of a file of its own; each must be answered.
-async fn agent(name: usize, url: String, token: String, calls: usize, tell: mpsc::Sender<()>) -> Told {
+async fn agent(
+    name: usize,
+    url: String,
+    token: String,
+    calls: usize,
+    tell: mpsc::Sender<()>,
+) -> Told {
     let options = ConnectOptions::new(format!("agent-{name}")).token(token);
-    let client = Client::connect(Transport::http(url), options).await.expect("a session");
+    let client = Client::connect(Transport::http(url), options)
+        .await
+        .expect("a session");
     let api = ToolApi::new(&client);
     let mut told = Told::default();
     for number in 0..calls {
         let (tool, arguments) = if number % 2 == 0 {
             ("echo", json!({ "message": format!("{name} {number}") }))
         } else {
-            ("write_file", json!({ "path": format!("{name}-{number}.txt"), "content": format!("{number}") }))
+            (
+                "write_file",
+                json!({ "path": format!("{name}-{number}.txt"), "content": format!("{number}") }),
+            )
         };
-        let call = api.start(CallOptions::new(tool, arguments).timeout(PATIENCE)).await.expect("it is taken");
+        let call = api
+            .start(CallOptions::new(tool, arguments).timeout(PATIENCE))
+            .await
+            .expect("it is taken");
         let result = call.result().await.expect("it is answered");
         check(&result, &format!("{name} {number}"), &mut told);
         tell.send(()).await.expect("the test listens");
@@ -51,7 +65,11 @@ fn check(result: &ToolResult, expected: &str, told: &mut Told) {
     match result.outcome {
         Some(Outcome::Succeeded) => {
             if result.tool_name == "echo" {
-                assert_eq!(result.data, Some(json!({ "text": expected })), "the answer is the call's own");
+                assert_eq!(
+                    result.data,
+                    Some(json!({ "text": expected })),
+                    "the answer is the call's own"
+                );
             }
             told.succeeded += 1;
         }
@@ -62,8 +80,9 @@ fn check(result: &ToolResult, expected: &str, told: &mut Told) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_is_answered_when_the_host_crashes() {
-    let calls =
-        std::env::var("TOOLPOST_SOAK_CALLS").ok().map_or(CALLS, |text| text.parse().expect("a number"));
+    let calls = std::env::var("TOOLPOST_SOAK_CALLS")
+        .ok()
+        .map_or(CALLS, |text| text.parse().expect("a number"));
     let home = Home::new();
     let mut served = Served::start(&home, &["--mode", "edits"]);
     let (address, token) = (served.address.to_string(), Served::token(&home));
@@ -71,7 +90,13 @@ async fn every_call_is_answered_when_the_host_crashes() {
     let agents: Vec<_> = (0..AGENTS)
         .map(|name| {
             let url = format!("http://{address}");
-            tokio::spawn(agent(name, url, token.clone(), calls / AGENTS, tell.clone()))
+            tokio::spawn(agent(
+                name,
+                url,
+                token.clone(),
+                calls / AGENTS,
+                tell.clone(),
+            ))
         })
         .collect();
     drop(tell);
@@ -81,7 +106,8 @@ async fn every_call_is_answered_when_the_host_crashes() {
         if kills < KILLS && done > (kills + 1) * calls / (KILLS + 2) {
             kills += 1;
             served.kill();
-            served = Served::spawn(&mut home.command(&["serve", "--http", &address, "--mode", "edits"]));
+            served =
+                Served::spawn(&mut home.command(&["serve", "--http", &address, "--mode", "edits"]));
         }
     }
     let mut told = Told::default();
@@ -98,6 +124,12 @@ async fn every_call_is_answered_when_the_host_crashes() {
     );
     assert_eq!(served.stop().0.code(), Some(0));
     let report = home.run(&["journal", "verify", "--json"]).expect(0).json();
-    assert_eq!((&report["clean"], &report["open_invocations"]), (&json!(true), &json!([])));
-    eprintln!("{done} calls, {kills} kills: {} succeeded, {} interrupted", told.succeeded, told.interrupted);
+    assert_eq!(
+        (&report["clean"], &report["open_invocations"]),
+        (&json!(true), &json!([]))
+    );
+    eprintln!(
+        "{done} calls, {kills} kills: {} succeeded, {} interrupted",
+        told.succeeded, told.interrupted
+    );
 }

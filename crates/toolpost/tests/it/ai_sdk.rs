@@ -26,14 +26,21 @@ fn check(package: &str) {
     let mut http = served.connect(&home);
     let opened = http.post("/sessions", "").unwrap().json();
     let session = opened["session_id"].as_str().unwrap();
-    let url = format!("http://{}/sessions/{session}/events?vocabulary=ai-sdk", served.address);
+    let url = format!(
+        "http://{}/sessions/{session}/events?vocabulary=ai-sdk",
+        served.address
+    );
     // On standard input a module finds packages in the working directory.
     let script = include_str!("../ai_sdk/follow.mjs");
     let mut follower = Command::new(peers.join("bin/node"))
         .args(["--input-type=module", "--eval", script])
         .current_dir(&peers)
         .env_clear()
-        .envs([("AI", package), ("URL", &url), ("TOKEN", &Served::token(&home))])
+        .envs([
+            ("AI", package),
+            ("URL", &url),
+            ("TOKEN", &Served::token(&home)),
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -46,9 +53,13 @@ fn check(package: &str) {
     for path in ["plan.txt", "missing.txt"] {
         let arguments = format!(r#"{{"path":"{path}"}}"#);
         let mut own = served.connect(&home);
-        own.post_in(session, "/tools/read_file/call", &arguments).unwrap();
+        own.post_in(session, "/tools/read_file/call", &arguments)
+            .unwrap();
     }
-    assert_eq!(http.delete(&format!("/sessions/{session}")).unwrap().status, 204);
+    assert_eq!(
+        http.delete(&format!("/sessions/{session}")).unwrap().status,
+        204
+    );
     let told = follower.wait_with_output().unwrap();
     let rest: Vec<String> = said.lines().map(Result::unwrap).collect();
     assert!(told.status.success(), "{package}: {rest:?}");
@@ -64,10 +75,22 @@ fn check(package: &str) {
     ];
     assert_eq!(seen, expected, "{package}: {parts}");
     for part in parts.as_array().unwrap() {
-        assert_eq!(part["input"]["line_numbers"], false, "the input of the end replaces the first: {part}");
+        assert_eq!(
+            part["input"]["line_numbers"], false,
+            "the input of the end replaces the first: {part}"
+        );
     }
-    assert!(parts[0]["output"].to_string().contains("plan.txt"), "{package}: {parts}");
-    assert!(parts[1]["errorText"].as_str().unwrap().contains("missing.txt"), "{package}: {parts}");
+    assert!(
+        parts[0]["output"].to_string().contains("plan.txt"),
+        "{package}: {parts}"
+    );
+    assert!(
+        parts[1]["errorText"]
+            .as_str()
+            .unwrap()
+            .contains("missing.txt"),
+        "{package}: {parts}"
+    );
     served.stop();
 }
 

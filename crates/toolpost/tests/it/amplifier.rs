@@ -5,9 +5,16 @@ use std::{path::PathBuf, process::Command};
 
 /// The Python that `amplifier-core` is installed for.
 fn peers() -> PathBuf {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned();
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .to_owned();
     let python = root.join("target/peers/bin/python");
-    assert!(python.exists(), "hint: `cargo xtask test` installs `amplifier-core` there");
+    assert!(
+        python.exists(),
+        "hint: `cargo xtask test` installs `amplifier-core` there"
+    );
     python
 }
 

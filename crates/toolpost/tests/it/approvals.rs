@@ -37,7 +37,10 @@ impl Bench {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = self.home.command(words);
-        command.arg("--config").arg(&self.config).env("PATH", std::env::var_os("PATH").unwrap());
+        command
+            .arg("--config")
+            .arg(&self.config)
+            .env("PATH", std::env::var_os("PATH").unwrap());
         command
     }
 
@@ -91,11 +94,22 @@ pub(super) fn ended(http: &mut Http, id: &str) -> Value {
 fn git(folder: &std::path::Path, words: &[&str]) -> String {
     let output = Command::new("git")
         .current_dir(folder)
-        .args(["-c", "user.name=Test", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
+        .args([
+            "-c",
+            "user.name=Test",
+            "-c",
+            "user.email=t@example.org",
+            "-c",
+            "init.defaultBranch=main",
+        ])
         .args(words)
         .output()
         .unwrap();
-    assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git {words:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -106,10 +120,19 @@ fn an_operator_edits_the_branch_of_a_push_and_the_record_tells_it_all() {
     let bench = Bench::new(config);
     let (home, workspace) = (&bench.home, bench.home.workspace());
     let remote = workspace.parent().unwrap().join("remote.git");
-    git(workspace.parent().unwrap(), &["init", "-q", "--bare", "remote.git"]);
+    git(
+        workspace.parent().unwrap(),
+        &["init", "-q", "--bare", "remote.git"],
+    );
     git(&workspace, &["init", "-q"]);
-    git(&workspace, &["commit", "-q", "--allow-empty", "-m", "first"]);
-    git(&workspace, &["remote", "add", "origin", remote.to_str().unwrap()]);
+    git(
+        &workspace,
+        &["commit", "-q", "--allow-empty", "-m", "first"],
+    );
+    git(
+        &workspace,
+        &["remote", "add", "origin", remote.to_str().unwrap()],
+    );
     let served = bench.serve();
     let call = ask(&served, home, "git push origin main:mian");
 
@@ -122,22 +145,40 @@ fn an_operator_edits_the_branch_of_a_push_and_the_record_tells_it_all() {
         listed.stdout
     );
     let shown = bench.run(&["approvals", "show", short]).expect(0);
-    for part in
-        ["agent (agent)", "git push origin main:mian", "pushes are looked at", "trusted.yaml:2", "expires"]
-    {
-        assert!(shown.stdout.contains(part), "`{part}` is missing in\n{}", shown.stdout);
+    for part in [
+        "agent (agent)",
+        "git push origin main:mian",
+        "pushes are looked at",
+        "trusted.yaml:2",
+        "expires",
+    ] {
+        assert!(
+            shown.stdout.contains(part),
+            "`{part}` is missing in\n{}",
+            shown.stdout
+        );
     }
     let editor = workspace.parent().unwrap().join("editor.sh");
     std::fs::write(&editor, "sed -i s/mian/main/ \"$1\"\n").unwrap();
     let editor = format!("sh {}", editor.display());
-    let edited =
-        bench.command(&["approvals", "allow", short, "--edit"]).env("EDITOR", editor).output().unwrap();
+    let edited = bench
+        .command(&["approvals", "allow", short, "--edit"])
+        .env("EDITOR", editor)
+        .output()
+        .unwrap();
     let edited = Ran::from(edited).expect(0);
-    assert!(edited.stdout.contains("with the arguments as edited"), "{}", edited.stdout);
+    assert!(
+        edited.stdout.contains("with the arguments as edited"),
+        "{}",
+        edited.stdout
+    );
 
     let result = call.join().unwrap();
     assert_eq!(result["outcome"], "succeeded", "{result}");
-    assert_eq!(git(&remote, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main\n");
+    assert_eq!(
+        git(&remote, &["for-each-ref", "--format=%(refname)"]),
+        "refs/heads/main\n"
+    );
     let story = bench.run(&["journal", "show", &id]).expect(0).stdout;
     for part in [
         "git push origin main:mian",
@@ -158,8 +199,18 @@ fn an_operator_edits_the_branch_of_a_push_and_the_record_tells_it_all() {
         .filter_map(|line| line.strip_prefix("record"))
         .filter_map(|rest| rest.split_whitespace().next().map(str::to_owned))
         .collect();
-    assert_eq!(kinds.iter().filter(|kind| *kind == "asked").count(), 1, "{kinds:?}");
-    assert!(bench.run(&["journal", "tail"]).expect(0).stdout.contains("allowed by local"));
+    assert_eq!(
+        kinds.iter().filter(|kind| *kind == "asked").count(),
+        1,
+        "{kinds:?}"
+    );
+    assert!(
+        bench
+            .run(&["journal", "tail"])
+            .expect(0)
+            .stdout
+            .contains("allowed by local")
+    );
     served.stop();
 }
 
@@ -169,17 +220,28 @@ fn a_no_reaches_the_agent_with_its_reason() {
     let served = bench.serve();
     let call = ask(&served, &bench.home, "echo ran > ran.txt");
     let id = bench.only();
-    let denied = bench.run(&["approvals", "deny", &id, "--feedback", "ask me on Monday"]).expect(0);
+    let denied = bench
+        .run(&["approvals", "deny", &id, "--feedback", "ask me on Monday"])
+        .expect(0);
     assert!(denied.stdout.contains("denied"), "{}", denied.stdout);
     let result = call.join().unwrap();
     assert_eq!(
         (&result["outcome"], &result["error"]["class"]),
         (&json!("denied"), &json!("approval_rejected"))
     );
-    assert!(result["error"]["message"].as_str().unwrap().contains("ask me on Monday"), "{result}");
+    assert!(
+        result["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("ask me on Monday"),
+        "{result}"
+    );
     assert_eq!(bench.home.try_read("ran.txt"), None);
     let story = bench.run(&["journal", "show", &id]).expect(0).stdout;
-    assert!(story.contains("ask me on Monday") && story.contains("by local: denied"), "{story}");
+    assert!(
+        story.contains("ask me on Monday") && story.contains("by local: denied"),
+        "{story}"
+    );
     for words in [["approvals", "allow", &id], ["approvals", "show", &id]] {
         let late = bench.run(&words).expect(1);
         assert!(late.stderr.contains("no question"), "{}", late.stderr);
@@ -193,33 +255,84 @@ fn other_arguments_are_checked_and_ids_may_be_short() {
     let call = ask(&served, &bench.home, "echo one > one.txt");
     let id = bench.only();
     let short = &id[id.len() - 8..];
-    let refused = bench.run(&["approvals", "allow", short, "--arguments", r#"{"command":5}"#]).expect(1);
-    assert!(refused.stderr.contains("the arguments do not fit"), "{}", refused.stderr);
-    bench.run(&["approvals", "allow", short, "--arguments", "{"]).expect(2);
+    let refused = bench
+        .run(&[
+            "approvals",
+            "allow",
+            short,
+            "--arguments",
+            r#"{"command":5}"#,
+        ])
+        .expect(1);
+    assert!(
+        refused.stderr.contains("the arguments do not fit"),
+        "{}",
+        refused.stderr
+    );
+    bench
+        .run(&["approvals", "allow", short, "--arguments", "{"])
+        .expect(2);
     bench.run(&["approvals", "allow", "zz", "--json"]).expect(2);
-    bench.run(&["approvals", "allow", short, "--rule", "1"]).expect(2);
-    bench.run(&["approvals", "allow", short, "--session", "--remember"]).expect(2);
-    bench.run(&["approvals", "allow", short, "--for", "30d"]).expect(2);
-    let unchanged =
-        bench.command(&["approvals", "allow", short, "--edit"]).env("EDITOR", "true").output().unwrap();
-    assert!(Ran::from(unchanged).expect(1).stderr.contains("still waits"));
-    let broken =
-        bench.command(&["approvals", "allow", short, "--edit"]).env("VISUAL", "false").output().unwrap();
-    assert!(Ran::from(broken).expect(1).stderr.contains("nothing was decided"));
+    bench
+        .run(&["approvals", "allow", short, "--rule", "1"])
+        .expect(2);
+    bench
+        .run(&["approvals", "allow", short, "--session", "--remember"])
+        .expect(2);
+    bench
+        .run(&["approvals", "allow", short, "--for", "30d"])
+        .expect(2);
+    let unchanged = bench
+        .command(&["approvals", "allow", short, "--edit"])
+        .env("EDITOR", "true")
+        .output()
+        .unwrap();
+    assert!(
+        Ran::from(unchanged)
+            .expect(1)
+            .stderr
+            .contains("still waits")
+    );
+    let broken = bench
+        .command(&["approvals", "allow", short, "--edit"])
+        .env("VISUAL", "false")
+        .output()
+        .unwrap();
+    assert!(
+        Ran::from(broken)
+            .expect(1)
+            .stderr
+            .contains("nothing was decided")
+    );
     assert_eq!(bench.only(), id, "none of these was an answer");
     let other = r#"{"command":"echo two > two.txt"}"#;
-    let decided =
-        bench.run(&["approvals", "allow", &id[..13], "--arguments", other, "--json"]).expect(0).json();
+    let decided = bench
+        .run(&[
+            "approvals",
+            "allow",
+            &id[..13],
+            "--arguments",
+            other,
+            "--json",
+        ])
+        .expect(0)
+        .json();
     assert_eq!(decided["decided"]["allowed"], true, "{decided}");
     assert_eq!(call.join().unwrap()["outcome"], "succeeded");
-    assert_eq!((bench.home.try_read("one.txt"), bench.home.read("two.txt")), (None, "two\n".to_owned()));
+    assert_eq!(
+        (bench.home.try_read("one.txt"), bench.home.read("two.txt")),
+        (None, "two\n".to_owned())
+    );
 }
 
 #[test]
 fn without_a_host_there_is_nothing_to_answer_and_it_says_so() {
     let bench = Bench::new("mode: default\n");
-    for words in [&["approvals"][..], &["approvals", "show", "01234567"], &["approvals", "deny", "01234567"]]
-    {
+    for words in [
+        &["approvals"][..],
+        &["approvals", "show", "01234567"],
+        &["approvals", "deny", "01234567"],
+    ] {
         let ran = bench.run(words).expect(1);
         assert!(
             ran.stderr.contains("no host runs") && ran.stderr.contains("toolpost serve"),
@@ -227,11 +340,29 @@ fn without_a_host_there_is_nothing_to_answer_and_it_says_so() {
             ran.stderr
         );
     }
-    assert_eq!(bench.run(&["approvals", "rules", "--json"]).expect(0).json(), json!({ "rules": [] }));
+    assert_eq!(
+        bench
+            .run(&["approvals", "rules", "--json"])
+            .expect(0)
+            .json(),
+        json!({ "rules": [] })
+    );
     let served = bench.serve();
     let empty = bench.run(&["approvals"]).expect(0);
-    assert_eq!((empty.stdout.as_str(), empty.stderr.contains("nothing waits")), ("", true));
-    assert!(bench.run(&["approvals", "watch"]).expect(2).stderr.contains("no terminal"));
+    assert_eq!(
+        (
+            empty.stdout.as_str(),
+            empty.stderr.contains("nothing waits")
+        ),
+        ("", true)
+    );
+    assert!(
+        bench
+            .run(&["approvals", "watch"])
+            .expect(2)
+            .stderr
+            .contains("no terminal")
+    );
     served.stop();
 }
 
@@ -239,15 +370,22 @@ fn without_a_host_there_is_nothing_to_answer_and_it_says_so() {
 fn no_answer_in_time_is_a_no_and_who_hangs_up_asks_no_more() {
     let bench = Bench::new("approvals: { timeout: 1s }\n");
     let served = bench.serve();
-    assert!(served.banner.contains("no answer within 1s is a no"), "{}", served.banner);
-    let result = ask(&served, &bench.home, "echo ran > ran.txt").join().unwrap();
+    assert!(
+        served.banner.contains("no answer within 1s is a no"),
+        "{}",
+        served.banner
+    );
+    let result = ask(&served, &bench.home, "echo ran > ran.txt")
+        .join()
+        .unwrap();
     assert_eq!(result["error"]["code"], "approval_expired", "{result}");
     served.stop();
 
     let bench = Bench::new("mode: default\n");
     let served = bench.serve();
     let mut http = served.connect(&bench.home);
-    http.begin("/tools/shell/call", r#"{"command":"echo ran > ran.txt"}"#).unwrap();
+    http.begin("/tools/shell/call", r#"{"command":"echo ran > ran.txt"}"#)
+        .unwrap();
     let id = bench.only();
     drop(http);
     bench.pending(0);
@@ -260,15 +398,24 @@ fn no_answer_in_time_is_a_no_and_who_hangs_up_asks_no_more() {
 #[test]
 fn a_call_without_a_terminal_is_denied_and_beside_a_host_it_waits() {
     let bench = Bench::new("mode: default\n");
-    let alone = bench.run(&["call", "write_file", "path=a", "content=b"]).expect(3);
+    let alone = bench
+        .run(&["call", "write_file", "path=a", "content=b"])
+        .expect(3);
     assert!(alone.stderr.contains("nobody is there"), "{}", alone.stderr);
     let served = bench.serve();
-    let call = bench.command(&["call", "write_file", "path=a", "content=b"]).spawn().unwrap();
+    let call = bench
+        .command(&["call", "write_file", "path=a", "content=b"])
+        .spawn()
+        .unwrap();
     let id = bench.only();
     bench.run(&["approvals", "allow", &id]).expect(0);
     let ran = Ran::from(call.wait_with_output().unwrap()).expect(0);
     let short = &id[id.len() - 8..];
-    for part in ["waiting until", "operator's approval", &format!("`toolpost approvals allow {short}`")] {
+    for part in [
+        "waiting until",
+        "operator's approval",
+        &format!("`toolpost approvals allow {short}`"),
+    ] {
         assert!(ran.stderr.contains(part), "{}", ran.stderr);
     }
     assert_eq!(bench.home.read("a"), "b");

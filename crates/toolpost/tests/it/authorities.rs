@@ -36,7 +36,9 @@ impl Office {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.home.command(&[words, &["--config", &self.config]].concat());
+        let mut command = self
+            .home
+            .command(&[words, &["--config", &self.config]].concat());
         command.env("PATH", std::env::var_os("PATH").unwrap());
         command
     }
@@ -53,8 +55,13 @@ impl Office {
 
     /// The decision of the last call on record.
     fn decision(&self) -> Value {
-        let recorded = self.run(&["journal", "export", "--format", "jsonl"]).expect(0).stdout;
-        let mut lines = recorded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let recorded = self
+            .run(&["journal", "export", "--format", "jsonl"])
+            .expect(0)
+            .stdout;
+        let mut lines = recorded
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
         let ended = lines.rfind(|line| line["record"] == "ended").unwrap();
         ended["body"]["decision"].clone()
     }

@@ -47,13 +47,20 @@ impl Browser {
             .expect("chromedriver says where it listens");
         let profile = tempfile::tempdir().unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut browser = Self { driver, address, session: String::new(), _said: said, _profile: profile };
+        let mut browser = Self {
+            driver,
+            address,
+            session: String::new(),
+            _said: said,
+            _profile: profile,
+        };
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
         let options = json!({ "args": [
             "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
             "--disable-dev-shm-usage", "--no-first-run", "--window-size=900,760", folder,
         ] });
-        let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
+        let wanted =
+            json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
         let made = browser.send("/session", &wanted);
         browser.session = made["sessionId"].as_str().expect("a session").to_owned();
         browser
@@ -76,7 +83,10 @@ impl Browser {
     }
 
     fn element(&self, selector: &str) -> String {
-        let found = self.tell("element", &json!({ "using": "css selector", "value": selector }));
+        let found = self.tell(
+            "element",
+            &json!({ "using": "css selector", "value": selector }),
+        );
         found[ELEMENT].as_str().expect("an element").to_owned()
     }
 
@@ -99,15 +109,22 @@ impl Browser {
     /// Has the page look as on a system with these colours: `light` or `dark`.
     pub(crate) fn colours(&self, scheme: &str) {
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        self.tell("goog/cdp/execute", &json!({ "cmd": "Emulation.setEmulatedMedia", "params": media }));
+        self.tell(
+            "goog/cdp/execute",
+            &json!({ "cmd": "Emulation.setEmulatedMedia", "params": media }),
+        );
     }
 
     /// A picture of what a person would see, as PNG.
     pub(crate) fn picture(&self) -> Vec<u8> {
         let driver = Http::connect(self.address, "none").unwrap();
-        let answer = driver.once("GET", &format!("/session/{}/screenshot", self.session), "").unwrap();
+        let answer = driver
+            .once("GET", &format!("/session/{}/screenshot", self.session), "")
+            .unwrap();
         assert_eq!(answer.status, 200, "{}", answer.body);
-        STANDARD.decode(answer.json()["value"].as_str().unwrap()).expect("base64")
+        STANDARD
+            .decode(answer.json()["value"].as_str().unwrap())
+            .expect("base64")
     }
 }
 

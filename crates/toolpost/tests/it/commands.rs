@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolpost_model::{Content, Disposition, EffectClass, ErrorClass, Outcome, SandboxProfile, ToolResult};
+use toolpost_model::{
+    Content, Disposition, EffectClass, ErrorClass, Outcome, SandboxProfile, ToolResult,
+};
 use toolpost_sources::{CommandDeclaration, CommandOutput, CommandParameter, ParameterType};
 
 use crate::workshop::{Tripwire, Workshop, facts, text};
@@ -25,7 +27,10 @@ fn plain() -> CommandParameter {
 fn command(argv: &[&str], parameters: &[(&str, CommandParameter)]) -> CommandDeclaration {
     let argv = argv.iter().map(|one| (*one).to_owned()).collect();
     let mut declaration = CommandDeclaration::new("try", "Tries something", argv);
-    declaration.parameters = parameters.iter().map(|(name, one)| ((*name).to_owned(), one.clone())).collect();
+    declaration.parameters = parameters
+        .iter()
+        .map(|(name, one)| ((*name).to_owned(), one.clone()))
+        .collect();
     declaration
 }
 
@@ -42,35 +47,86 @@ const SHOW: [&str; 2] = ["printf", "<%s>\\n"];
 
 #[tokio::test]
 async fn every_template_becomes_one_argument_and_no_shell_sees_it() {
-    let argv = [SHOW[0], SHOW[1], "{a}", "x={a}{b}", "{b}", "{flag?--flag}", "{b?--b}", "{{a}}"];
-    let parameters = [("a", plain()), ("b", plain()), ("flag", parameter(ParameterType::Boolean))];
+    let argv = [
+        SHOW[0],
+        SHOW[1],
+        "{a}",
+        "x={a}{b}",
+        "{b}",
+        "{flag?--flag}",
+        "{b?--b}",
+        "{{a}}",
+    ];
+    let parameters = [
+        ("a", plain()),
+        ("b", plain()),
+        ("flag", parameter(ParameterType::Boolean)),
+    ];
     let shop = shop(command(&argv, &parameters)).await;
     let check = async |arguments: Value, expected: &str| {
         let result = call(&shop, arguments).await;
         assert_eq!(text(&result), expected, "{result:#?}");
-        assert_eq!((result.outcome, result.exit_code), (Outcome::Succeeded, Some(0)));
+        assert_eq!(
+            (result.outcome, result.exit_code),
+            (Outcome::Succeeded, Some(0))
+        );
     };
-    check(json!({ "a": "$(touch x); `y` * ~ 'q\" \\n\nz" }), "<$(touch x); `y` * ~ 'q\" \\n\nz>\n<{a}>\n")
-        .await;
-    check(json!({ "a": "1", "b": "2", "flag": true }), "<1>\n<x=12>\n<2>\n<--flag>\n<--b>\n<{a}>\n").await;
-    check(json!({ "a": "1", "b": "", "flag": false }), "<1>\n<x=1>\n<>\n<--b>\n<{a}>\n").await;
+    check(
+        json!({ "a": "$(touch x); `y` * ~ 'q\" \\n\nz" }),
+        "<$(touch x); `y` * ~ 'q\" \\n\nz>\n<{a}>\n",
+    )
+    .await;
+    check(
+        json!({ "a": "1", "b": "2", "flag": true }),
+        "<1>\n<x=12>\n<2>\n<--flag>\n<--b>\n<{a}>\n",
+    )
+    .await;
+    check(
+        json!({ "a": "1", "b": "", "flag": false }),
+        "<1>\n<x=1>\n<>\n<--b>\n<{a}>\n",
+    )
+    .await;
     check(json!({}), "<{a}>\n").await;
     assert!(!shop.path("x").exists());
 }
 
 #[tokio::test]
 async fn a_value_cannot_become_an_option() {
-    let dashing = CommandParameter { allow_dash: true, ..plain() };
-    let integer = parameter(ParameterType::Integer { minimum: None, maximum: None });
-    let argv =
-        [SHOW[0], SHOW[1], "{lead}", "{lead}{inner}", "--x={inner}", "{free}", "{number}", "--", "{after}"];
-    let parameters =
-        [("lead", plain()), ("inner", plain()), ("free", dashing), ("number", integer), ("after", plain())];
+    let dashing = CommandParameter {
+        allow_dash: true,
+        ..plain()
+    };
+    let integer = parameter(ParameterType::Integer {
+        minimum: None,
+        maximum: None,
+    });
+    let argv = [
+        SHOW[0],
+        SHOW[1],
+        "{lead}",
+        "{lead}{inner}",
+        "--x={inner}",
+        "{free}",
+        "{number}",
+        "--",
+        "{after}",
+    ];
+    let parameters = [
+        ("lead", plain()),
+        ("inner", plain()),
+        ("free", dashing),
+        ("number", integer),
+        ("after", plain()),
+    ];
     let shop = shop(command(&argv, &parameters)).await;
     let refused = async |arguments: Value, at: &str| {
         let error = call(&shop, arguments).await.error.unwrap();
         assert_eq!(error.class, ErrorClass::InvalidArguments);
-        assert!(error.message.contains(at) && error.message.contains("begins with `-`"), "{}", error.message);
+        assert!(
+            error.message.contains(at) && error.message.contains("begins with `-`"),
+            "{}",
+            error.message
+        );
     };
     refused(json!({ "lead": "--rm" }), "/lead").await;
     refused(json!({ "number": -1 }), "/number").await;
@@ -81,16 +137,34 @@ async fn a_value_cannot_become_an_option() {
 
 #[tokio::test]
 async fn values_are_checked_by_type_choice_and_pattern() {
-    let choice = parameter(ParameterType::Choice(vec!["red".to_owned(), "blue".to_owned()]));
-    let pattern = parameter(ParameterType::Text { pattern: Some("[a-z]+".to_owned()) });
-    let with_default = CommandParameter { default: Some(json!("red")), ..choice };
+    let choice = parameter(ParameterType::Choice(vec![
+        "red".to_owned(),
+        "blue".to_owned(),
+    ]));
+    let pattern = parameter(ParameterType::Text {
+        pattern: Some("[a-z]+".to_owned()),
+    });
+    let with_default = CommandParameter {
+        default: Some(json!("red")),
+        ..choice
+    };
     let required = CommandParameter {
         required: true,
-        ..parameter(ParameterType::Number { minimum: Some(1.into()), maximum: Some(3.into()) })
+        ..parameter(ParameterType::Number {
+            minimum: Some(1.into()),
+            maximum: Some(3.into()),
+        })
     };
     let argv = [SHOW[0], SHOW[1], "{colour}", "{word}", "{n}"];
-    let shop = shop(command(&argv, &[("colour", with_default), ("word", pattern), ("n", required)])).await;
-    assert_eq!(text(&call(&shop, json!({ "n": 1.5 })).await), "<red>\n<1.5>\n");
+    let shop = shop(command(
+        &argv,
+        &[("colour", with_default), ("word", pattern), ("n", required)],
+    ))
+    .await;
+    assert_eq!(
+        text(&call(&shop, json!({ "n": 1.5 })).await),
+        "<red>\n<1.5>\n"
+    );
     assert_eq!(
         text(&call(&shop, json!({ "n": 2, "word": "ab", "colour": "blue" })).await),
         "<blue>\n<ab>\n<2>\n"
@@ -113,7 +187,10 @@ async fn values_are_checked_by_type_choice_and_pattern() {
 
 #[tokio::test]
 async fn paths_are_located_inside_the_workspace() {
-    let path = CommandParameter { required: true, ..parameter(ParameterType::Path) };
+    let path = CommandParameter {
+        required: true,
+        ..parameter(ParameterType::Path)
+    };
     let mut declared = command(&["cat", "{path}"], &[("path", path)]);
     declared.class = EffectClass::Read;
     let shop = shop(declared).await;
@@ -121,14 +198,26 @@ async fn paths_are_located_inside_the_workspace() {
     shop.file("d/a.txt", "inside\n");
     std::os::unix::fs::symlink("d/a.txt", shop.path("link")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", shop.path("out")).unwrap();
-    for (given, expected) in
-        [("d/a.txt", "inside\n"), ("link", "inside\n"), ("-n", "dash\n"), ("d/../-n", "dash\n")]
-    {
-        assert_eq!(text(&call(&shop, json!({ "path": given })).await), expected, "{given}");
+    for (given, expected) in [
+        ("d/a.txt", "inside\n"),
+        ("link", "inside\n"),
+        ("-n", "dash\n"),
+        ("d/../-n", "dash\n"),
+    ] {
+        assert_eq!(
+            text(&call(&shop, json!({ "path": given })).await),
+            expected,
+            "{given}"
+        );
     }
     for given in ["../x", "/etc/passwd", "out"] {
         let error = call(&shop, json!({ "path": given })).await.error.unwrap();
-        assert_eq!(error.class, ErrorClass::SandboxViolation, "{given}: {}", error.message);
+        assert_eq!(
+            error.class,
+            ErrorClass::SandboxViolation,
+            "{given}: {}",
+            error.message
+        );
     }
 }
 
@@ -140,22 +229,62 @@ async fn json_and_lines_are_read_from_standard_output_alone() {
         change(&mut declared);
         call(&shop(declared).await, json!({})).await
     };
-    let json = run(CommandOutput::Json, "echo noise >&2; echo '{{\"a\": [1, 2]}}'", |_| {}).await;
-    assert_eq!(json.structured_content, Some(json!({ "a": [1, 2] })), "{json:#?}");
-    let broken = run(CommandOutput::Json, "echo noise >&2; echo 'oops {{'", |_| {}).await;
+    let json = run(
+        CommandOutput::Json,
+        "echo noise >&2; echo '{{\"a\": [1, 2]}}'",
+        |_| {},
+    )
+    .await;
+    assert_eq!(
+        json.structured_content,
+        Some(json!({ "a": [1, 2] })),
+        "{json:#?}"
+    );
+    let broken = run(
+        CommandOutput::Json,
+        "echo noise >&2; echo 'oops {{'",
+        |_| {},
+    )
+    .await;
     let error = broken.error.clone().unwrap();
-    assert_eq!((error.class, error.code.as_ref()), (ErrorClass::ExecutionFailed, "not_json"));
-    assert!(error.message.contains("`try` did not write JSON"), "{}", error.message);
-    assert_eq!(broken.content, [Content::text("oops {\n"), Content::text("noise\n")]);
-    let large =
-        run(CommandOutput::Json, "printf '\"%01000d\"' 1", |declared| declared.max_output = Some(100)).await;
+    assert_eq!(
+        (error.class, error.code.as_ref()),
+        (ErrorClass::ExecutionFailed, "not_json")
+    );
+    assert!(
+        error.message.contains("`try` did not write JSON"),
+        "{}",
+        error.message
+    );
+    assert_eq!(
+        broken.content,
+        [Content::text("oops {\n"), Content::text("noise\n")]
+    );
+    let large = run(CommandOutput::Json, "printf '\"%01000d\"' 1", |declared| {
+        declared.max_output = Some(100);
+    })
+    .await;
     assert_eq!(large.error.unwrap().code, "output_too_large");
-    let lines = run(CommandOutput::Lines, "echo noise >&2; printf 'a\\n\\nb'", |_| {}).await;
-    assert_eq!(facts(&lines), &json!({ "lines": ["a", "", "b"], "total_lines": 3, "truncated": false }));
+    let lines = run(
+        CommandOutput::Lines,
+        "echo noise >&2; printf 'a\\n\\nb'",
+        |_| {},
+    )
+    .await;
+    assert_eq!(
+        facts(&lines),
+        &json!({ "lines": ["a", "", "b"], "total_lines": 3, "truncated": false })
+    );
     let none = run(CommandOutput::Lines, "true", |_| {}).await;
-    assert_eq!((none.disposition, text(&none)), (Disposition::Empty, "`try` wrote nothing"));
+    assert_eq!(
+        (none.disposition, text(&none)),
+        (Disposition::Empty, "`try` wrote nothing")
+    );
     assert_eq!(facts(&none)["total_lines"], 0);
-    let cut = run(CommandOutput::Lines, "seq 1 100", |declared| declared.max_output = Some(10)).await;
+    let cut = run(CommandOutput::Lines, "seq 1 100", |declared| {
+        declared.max_output = Some(10);
+    })
+    .await;
     assert_eq!(
         facts(&cut),
         &json!({ "lines": ["1", "2", "3", "4", "5"], "total_lines": 100, "truncated": true })
@@ -176,7 +305,10 @@ async fn exit_codes_decide_and_the_output_is_shown_either_way() {
     assert_eq!(text(&failed), "said\n[exit code 3]");
     declared.success_codes = vec![0, 3];
     let succeeded = call(&shop(declared).await, json!({})).await;
-    assert_eq!((succeeded.outcome, text(&succeeded)), (Outcome::Succeeded, "said\n[exit code 3]"));
+    assert_eq!(
+        (succeeded.outcome, text(&succeeded)),
+        (Outcome::Succeeded, "said\n[exit code 3]")
+    );
 }
 
 #[tokio::test]
@@ -184,10 +316,16 @@ async fn input_comes_from_a_template_or_is_closed() {
     let mut declared = command(&["cat"], &[("text", plain())]);
     declared.stdin = Some("<{text}>\n".to_owned());
     let shop1 = shop(declared).await;
-    assert_eq!(text(&call(&shop1, json!({ "text": "--any\nthing" })).await), "<--any\nthing>\n");
+    assert_eq!(
+        text(&call(&shop1, json!({ "text": "--any\nthing" })).await),
+        "<--any\nthing>\n"
+    );
     let closed = shop(command(&["cat"], &[])).await;
     let result = call(&closed, json!({})).await;
-    assert_eq!((result.outcome, text(&result)), (Outcome::Succeeded, "`try` wrote nothing"));
+    assert_eq!(
+        (result.outcome, text(&result)),
+        (Outcome::Succeeded, "`try` wrote nothing")
+    );
     assert_eq!(result.disposition, Disposition::Empty);
 }
 
@@ -197,8 +335,18 @@ async fn the_class_chooses_the_profile_unless_the_operator_does() {
     declared.class = EffectClass::Read;
     let reading = shop(declared.clone()).await;
     let refused = call(&reading, json!({})).await;
-    assert_eq!(refused.sandbox.as_ref().unwrap().requested, SandboxProfile::ReadOnly);
-    assert!(refused.error.unwrap().hint.unwrap().contains("looks like the sandbox refused"));
+    assert_eq!(
+        refused.sandbox.as_ref().unwrap().requested,
+        SandboxProfile::ReadOnly
+    );
+    assert!(
+        refused
+            .error
+            .unwrap()
+            .hint
+            .unwrap()
+            .contains("looks like the sandbox refused")
+    );
     assert!(!reading.path("made").exists());
     declared.profile = Some(SandboxProfile::WorkspaceWrite);
     let writing = shop(declared).await;
@@ -208,8 +356,14 @@ async fn the_class_chooses_the_profile_unless_the_operator_does() {
 
 #[tokio::test]
 async fn the_operator_s_time_limit_holds() {
-    let mut declared =
-        command(&["bash", "-c", "exec 9>wire; echo begun; setsid sleep 1000 & sleep 1000"], &[]);
+    let mut declared = command(
+        &[
+            "bash",
+            "-c",
+            "exec 9>wire; echo begun; setsid sleep 1000 & sleep 1000",
+        ],
+        &[],
+    );
     declared.timeout = Some(Duration::from_secs(1));
     let shop = shop(declared).await;
     let wire = Tripwire::lay(&shop, "wire");
@@ -228,9 +382,18 @@ async fn long_text_is_kept() {
     declared.working_directory = Some(".".to_owned());
     let shop = shop(declared).await;
     let result = call(&shop, json!({})).await;
-    assert!(text(&result).len() < 600 && text(&result).ends_with("\n20000\n"), "{}", text(&result));
+    assert!(
+        text(&result).len() < 600 && text(&result).ends_with("\n20000\n"),
+        "{}",
+        text(&result)
+    );
     let id = facts(&result)["ref"].as_str().unwrap().to_owned();
-    let rest = shop.call("read_result", json!({ "ref": id, "offset": 24, "limit": 3 })).await;
+    let rest = shop
+        .call(
+            "read_result",
+            json!({ "ref": id, "offset": 24, "limit": 3 }),
+        )
+        .await;
     assert_eq!(text(&rest), "24\n25\n26\n");
 }
 

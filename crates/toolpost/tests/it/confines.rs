@@ -10,19 +10,33 @@ const SECRET: &str = "tp_a-credential-of-the-test";
 fn the_flags_are_where_rules_are() {
     let home = Home::new();
     // The folder above holds the record, which no tool may reach.
-    home.run(&["call", "echo", "message=x", "--read-root", ".."]).expect(1);
+    home.run(&["call", "echo", "message=x", "--read-root", ".."])
+        .expect(1);
     let beside = home.workspace().join("../beside");
     fs::create_dir(&beside).unwrap();
-    let flags =
-        ["--read-root", "../beside", "--sandbox", "read-only", "--allow-private", "http://127.0.0.1:1/"];
-    home.run(&[&["call", "echo", "message=x"][..], &flags].concat()).expect(0);
+    let flags = [
+        "--read-root",
+        "../beside",
+        "--sandbox",
+        "read-only",
+        "--allow-private",
+        "http://127.0.0.1:1/",
+    ];
+    home.run(&[&["call", "echo", "message=x"][..], &flags].concat())
+        .expect(0);
     home.run(&[&["tools"][..], &flags].concat()).expect(0);
-    home.run(&[&["explain", "echo", "message=x"][..], &flags].concat()).expect(0);
+    home.run(&[&["explain", "echo", "message=x"][..], &flags].concat())
+        .expect(0);
     for command in ["doctor", "trust", "journal"] {
         home.run(&[&[command][..], &flags].concat()).expect(2);
     }
-    home.check("usage_bad_profile", &["tools", "--sandbox", "free"]).expect(2);
-    home.check("usage_bad_private", &["tools", "--allow-private", "127.0.0.1:80"]).expect(2);
+    home.check("usage_bad_profile", &["tools", "--sandbox", "free"])
+        .expect(2);
+    home.check(
+        "usage_bad_private",
+        &["tools", "--allow-private", "127.0.0.1:80"],
+    )
+    .expect(2);
 }
 
 /// A file with one credential, given as `source`.
@@ -33,20 +47,36 @@ fn configure(home: &Home, source: &str) {
     home.write("mine.yaml", &text);
 }
 
-const CALL: [&str; 5] =
-    ["call", "echo", "--config", "mine.yaml", "message=it is tp_a-credential-of-the-test"];
+const CALL: [&str; 5] = [
+    "call",
+    "echo",
+    "--config",
+    "mine.yaml",
+    "message=it is tp_a-credential-of-the-test",
+];
 
 #[test]
 fn a_credential_is_read_and_never_shown() {
     let home = Home::new();
     configure(&home, "file: token");
     home.write("token", &format!("{SECRET}\n"));
-    fs::set_permissions(home.workspace().join("token"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(
+        home.workspace().join("token"),
+        fs::Permissions::from_mode(0o600),
+    )
+    .unwrap();
     let ran = home.run(&CALL).expect(0);
     assert_eq!(ran.stdout, "it is [redacted:credential_github]\n");
     configure(&home, "env: MY_CREDENTIAL");
-    let output = home.command(&CALL).env("MY_CREDENTIAL", SECRET).output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "it is [redacted:credential_github]\n");
+    let output = home
+        .command(&CALL)
+        .env("MY_CREDENTIAL", SECRET)
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "it is [redacted:credential_github]\n"
+    );
 }
 
 #[test]
@@ -66,16 +96,30 @@ fn a_credential_that_cannot_be_used_ends_the_command() {
         let ran = home.check("credential_open_to_others", &CALL).expect(2);
         assert!(!ran.stderr.contains(SECRET), "{}", ran.stderr);
     }
-    for text in ["tiny", "two\nlines and more", "not äscii at all", &"x".repeat(9000)] {
+    for text in [
+        "tiny",
+        "two\nlines and more",
+        "not äscii at all",
+        &"x".repeat(9000),
+    ] {
         write(text, 0o600);
         let ran = home.run(&CALL).expect(2);
-        assert!(ran.stderr.contains("the credential `github` (mine.yaml:3) is "), "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains("the credential `github` (mine.yaml:3) is "),
+            "{}",
+            ran.stderr
+        );
         assert!(!ran.stderr.contains(text), "{}", ran.stderr);
     }
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     let ran = home.run(&CALL);
-    assert!(ran.code != 0 && ran.stderr.contains("/token`"), "{}", ran.stderr);
+    assert!(
+        ran.code != 0 && ran.stderr.contains("/token`"),
+        "{}",
+        ran.stderr
+    );
     // A host that only looks sends nothing.
     home.run(&["tools", "--config", "mine.yaml"]).expect(0);
 }
@@ -84,6 +128,12 @@ fn a_credential_that_cannot_be_used_ends_the_command() {
 fn a_host_does_not_start_without_its_credentials() {
     let home = Home::new();
     configure(&home, "env: MY_CREDENTIAL");
-    let ran = home.run(&["serve", "--http", "127.0.0.1:0", "--config", "mine.yaml"]).expect(2);
-    assert!(ran.stderr.contains("the credential `github` (mine.yaml:3)"), "{}", ran.stderr);
+    let ran = home
+        .run(&["serve", "--http", "127.0.0.1:0", "--config", "mine.yaml"])
+        .expect(2);
+    assert!(
+        ran.stderr.contains("the credential `github` (mine.yaml:3)"),
+        "{}",
+        ran.stderr
+    );
 }

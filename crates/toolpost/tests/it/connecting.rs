@@ -7,7 +7,14 @@ use crate::{
     served::Served,
 };
 
-const CLIENTS: [&str; 6] = ["claude-code", "claude-desktop", "vscode", "cursor", "codex", "goose"];
+const CLIENTS: [&str; 6] = [
+    "claude-code",
+    "claude-desktop",
+    "vscode",
+    "cursor",
+    "codex",
+    "goose",
+];
 
 /// The program lies wherever it was built.
 fn named(mut ran: Ran) -> Ran {
@@ -33,10 +40,18 @@ fn connect_tells_each_client_in_its_own_form() {
 #[test]
 fn connect_sends_clients_to_the_host_that_really_runs() {
     let home = Home::new();
-    let told = |arguments: &[&str]| -> Value { serde_json::from_str(&home.run(arguments).stdout).unwrap() };
+    let told = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&home.run(arguments).stdout).unwrap()
+    };
     let before = told(&["connect", "codex", "--json"]);
     assert_eq!(before["host_is_running"], false);
-    assert!(before["command"].as_str().unwrap().contains("http://127.0.0.1:8765/mcp"), "{before}");
+    assert!(
+        before["command"]
+            .as_str()
+            .unwrap()
+            .contains("http://127.0.0.1:8765/mcp"),
+        "{before}"
+    );
     // On a port that no configuration names.
     let host = Served::start(&home, &[]);
     let url = format!("http://{}/mcp", host.address);
@@ -46,5 +61,10 @@ fn connect_sends_clients_to_the_host_that_really_runs() {
         assert!(told["snippet"].as_str().unwrap().contains(&url), "{told}");
     }
     let ran = home.run(&["connect", "codex"]);
-    assert!(ran.stdout.contains(&url) && !ran.stderr.contains("no host"), "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout.contains(&url) && !ran.stderr.contains("no host"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
 }

@@ -28,7 +28,9 @@ const KILLS: usize = 14;
 
 /// After how many answers the host is killed, in order.
 fn moments(dice: &mut Dice, calls: usize) -> Vec<usize> {
-    let mut moments: Vec<usize> = (0..KILLS).map(|_| 1 + dice.roll(calls as u64) as usize).collect();
+    let mut moments: Vec<usize> = (0..KILLS)
+        .map(|_| 1 + dice.roll(calls as u64) as usize)
+        .collect();
     moments.sort_unstable();
     moments
 }
@@ -44,7 +46,9 @@ fn work(home: &Home, power: &Power<'_>, dice: &mut Dice, calls: usize) -> Vec<Sa
             let mine = calls / CALLERS + usize::from(name < calls % CALLERS);
             let mut caller = Caller::new(name, home, power, Dice(seed));
             let tell = tell.clone();
-            scope.spawn(move || (0..mine).for_each(|_| tell.send(caller.call()).expect("the test listens")));
+            scope.spawn(move || {
+                (0..mine).for_each(|_| tell.send(caller.call()).expect("the test listens"));
+            });
         }
         drop(tell);
         let mut next = moments.into_iter().peekable();
@@ -65,9 +69,13 @@ fn repeat_all(power: &Power<'_>, said: &[Said]) {
         for part in said.chunks(said.len().div_ceil(CALLERS)) {
             scope.spawn(move || {
                 let mut http = power.connect().expect("the host runs");
-                for Said { request, answer, .. } in part {
-                    let again =
-                        http.post_with_key(&request.path, &request.key, &request.body).expect("an answer");
+                for Said {
+                    request, answer, ..
+                } in part
+                {
+                    let again = http
+                        .post_with_key(&request.path, &request.key, &request.body)
+                        .expect("an answer");
                     assert_eq!(again, *answer, "the repeat of `{}` differs", request.key);
                 }
             });
@@ -91,7 +99,10 @@ fn no_answer_is_lost_and_no_write_runs_twice_when_the_host_crashes() {
     power.stop();
     let audit = Audit::read(&home);
     audit.check(&said);
-    assert!(audit.unknown(&said) <= power.kills() * CALLERS, "only calls under way at a kill end unknown");
+    assert!(
+        audit.unknown(&said) <= power.kills() * CALLERS,
+        "only calls under way at a kill end unknown"
+    );
 
     let files = Files::of(&home);
     power.start();
@@ -99,7 +110,11 @@ fn no_answer_is_lost_and_no_write_runs_twice_when_the_host_crashes() {
     power.stop();
     assert_eq!(Files::of(&home), files, "no file was written again");
     let after = Audit::read(&home);
-    assert_eq!(after.records(), audit.records() + 1, "repeats leave no record, the start leaves one");
+    assert_eq!(
+        after.records(),
+        audit.records() + 1,
+        "repeats leave no record, the start leaves one"
+    );
     let report = home.run(&["journal", "verify", "--json"]).expect(0).json();
     assert_eq!(report["clean"], true);
     assert_eq!(report["open_invocations"], serde_json::json!([]));
@@ -108,5 +123,9 @@ fn no_answer_is_lost_and_no_write_runs_twice_when_the_host_crashes() {
         took.as_secs_f64(),
         power.kills()
     );
-    eprintln!("{}\n{} files left behind by killed writes", audit.figures(&said), files.strays());
+    eprintln!(
+        "{}\n{} files left behind by killed writes",
+        audit.figures(&said),
+        files.strays()
+    );
 }

@@ -26,5 +26,7 @@ impl Dice {
 
 /// A number from the environment.
 pub(crate) fn setting(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
+    std::env::var(name)
+        .ok()
+        .map_or(otherwise, |text| text.parse().expect("a number"))
 }

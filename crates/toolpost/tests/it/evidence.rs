@@ -16,9 +16,38 @@ fn used() -> Home {
         (&["call", "read_file", "path=missing"], 1),
         (&["call", "read_file", "nonsense=1"], 1),
         (&["call", "no_such_tool"], 1),
-        (&["call", "write_file", "path=b.txt", "content=x", "--mode", "edits"], 0),
-        (&["call", "write_file", "path=b.txt", "content=y", "--mode", "never-ask"], 3),
-        (&["call", "read_file", "path=a.txt", "--deny", "read_file(a.txt)"], 3),
+        (
+            &[
+                "call",
+                "write_file",
+                "path=b.txt",
+                "content=x",
+                "--mode",
+                "edits",
+            ],
+            0,
+        ),
+        (
+            &[
+                "call",
+                "write_file",
+                "path=b.txt",
+                "content=y",
+                "--mode",
+                "never-ask",
+            ],
+            3,
+        ),
+        (
+            &[
+                "call",
+                "read_file",
+                "path=a.txt",
+                "--deny",
+                "read_file(a.txt)",
+            ],
+            3,
+        ),
         (&["call", "grep", "pattern=nowhere", "path=a.txt"], 0),
     ] {
         home.run(arguments).expect(code);
@@ -27,38 +56,72 @@ fn used() -> Home {
 }
 
 fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn export(home: &Home, arguments: &[&str]) -> Vec<Value> {
-    lines(&home.run(&[&["journal", "export"], arguments].concat()).expect(0).stdout)
+    lines(
+        &home
+            .run(&[&["journal", "export"], arguments].concat())
+            .expect(0)
+            .stdout,
+    )
 }
 
 fn of<'a>(lines: &'a [Value], record: &str) -> Vec<&'a Value> {
-    lines.iter().filter(|line| line["record"] == record).collect()
+    lines
+        .iter()
+        .filter(|line| line["record"] == record)
+        .collect()
 }
 
 /// Every tool, surface and decision that calls name is in the same export.
 fn check_references(lines: &[Value]) {
     let known = |record: &str, field: &str| -> HashSet<&str> {
-        of(lines, record).into_iter().map(|line| line[field].as_str().unwrap()).collect()
+        of(lines, record)
+            .into_iter()
+            .map(|line| line[field].as_str().unwrap())
+            .collect()
     };
-    let (tools, surfaces) = (known("tool_declaration", "tool_id"), known("tool_surface", "surface_id"));
-    let (decisions, policies) =
-        (known("permission_decision", "decision_id"), known("scheduler_policy", "scheduler_policy_id"));
-    let (calls, results) = (known("invocation", "invocation_id"), known("result", "result_id"));
+    let (tools, surfaces) = (
+        known("tool_declaration", "tool_id"),
+        known("tool_surface", "surface_id"),
+    );
+    let (decisions, policies) = (
+        known("permission_decision", "decision_id"),
+        known("scheduler_policy", "scheduler_policy_id"),
+    );
+    let (calls, results) = (
+        known("invocation", "invocation_id"),
+        known("result", "result_id"),
+    );
     assert!(!calls.is_empty());
     for call in of(lines, "invocation") {
         let name = |field: &str| call[field].as_str().unwrap();
-        assert!(tools.contains(name("tool_id")) || call["asked_for"] == "no_such_tool", "{call}");
+        assert!(
+            tools.contains(name("tool_id")) || call["asked_for"] == "no_such_tool",
+            "{call}"
+        );
         assert!(surfaces.contains(name("surface_id")), "{call}");
         assert!(policies.contains(name("scheduler_policy_ref")), "{call}");
         assert!(results.contains(name("result_ref")), "{call}");
         let named = call["permission_decision_refs"].as_array().unwrap();
-        assert!(named.iter().all(|id| decisions.contains(id.as_str().unwrap())), "{call}");
+        assert!(
+            named
+                .iter()
+                .all(|id| decisions.contains(id.as_str().unwrap())),
+            "{call}"
+        );
     }
     for line in lines.iter().filter(|line| line["record"] != "event") {
-        assert!(line["invocation_id"].as_str().is_none_or(|id| calls.contains(id)), "{line}");
+        assert!(
+            line["invocation_id"]
+                .as_str()
+                .is_none_or(|id| calls.contains(id)),
+            "{line}"
+        );
     }
 }
 
@@ -77,9 +140,16 @@ fn the_whole_record_fits_the_schema_that_is_printed_for_it() {
     }
     let count = home.run(&["journal", "verify", "--json"]).expect(0).json()["records"].clone();
     assert_eq!(json!(exported.len()), count);
-    let numbers: Vec<u64> = exported.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
+    let numbers: Vec<u64> = exported
+        .iter()
+        .map(|line| line["seq"].as_u64().unwrap())
+        .collect();
     assert!(numbers.is_sorted() && numbers[0] == 1);
-    assert_eq!(of(&exported, "catalog").len(), 1, "eight hosts had the same tools");
+    assert_eq!(
+        of(&exported, "catalog").len(),
+        1,
+        "eight hosts had the same tools"
+    );
 }
 
 #[test]
@@ -90,7 +160,10 @@ fn ends_are_told_apart_in_the_draft_s_terms_and_what_they_name_is_there() {
     let ends: BTreeSet<(&str, &str)> = of(&exported, "result")
         .into_iter()
         .map(|result| {
-            (result["status"].as_str().unwrap(), result["error"]["error_class"].as_str().unwrap_or(""))
+            (
+                result["status"].as_str().unwrap(),
+                result["error"]["error_class"].as_str().unwrap_or(""),
+            )
         })
         .collect();
     for expected in [
@@ -114,9 +187,15 @@ fn a_part_of_the_record_comes_with_what_it_stands_on() {
     let one = export(&home, &["--format", "agent-tool", "--call", id]);
     check_references(&one);
     assert_eq!(of(&one, "invocation").len(), 1);
-    assert_eq!(of(&one, "tool_declaration").len(), of(&whole, "tool_declaration").len());
+    assert_eq!(
+        of(&one, "tool_declaration").len(),
+        of(&whole, "tool_declaration").len()
+    );
     let told = export(&home, &["--call", id]);
-    let kinds: Vec<&str> = told.iter().map(|line| line["record"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = told
+        .iter()
+        .map(|line| line["record"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds[1], "catalog", "{kinds:?}");
     assert_eq!(kinds[kinds.len() - 2..], ["started", "ended"], "{kinds:?}");
 
@@ -140,20 +219,39 @@ fn a_part_of_the_record_comes_with_what_it_stands_on() {
 fn a_file_is_there_once_it_is_whole_and_is_its_owner_s() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = used();
-    let said = home.run(&["journal", "export", "--format", "a2e-audit", "-o", "audit.jsonl"]).expect(0);
-    assert!(said.stdout.is_empty() && said.stderr.contains("8 lines"), "{}", said.stderr);
+    let said = home
+        .run(&[
+            "journal",
+            "export",
+            "--format",
+            "a2e-audit",
+            "-o",
+            "audit.jsonl",
+        ])
+        .expect(0);
+    assert!(
+        said.stdout.is_empty() && said.stderr.contains("8 lines"),
+        "{}",
+        said.stderr
+    );
     let audit = lines(&home.read("audit.jsonl"));
     assert_eq!(audit.len(), 8);
     assert_eq!(audit[1]["error_code"], "tool_error");
     assert_eq!(audit[3]["error_code"], "unknown_tool");
     assert!(audit[0]["error_code"].is_null() && audit[0]["success"] == true);
-    let mode = std::fs::metadata(home.workspace().join("audit.jsonl")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(home.workspace().join("audit.jsonl"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    home.run(&["journal", "export", "-o", "no/such/folder/x"]).expect(1);
+    home.run(&["journal", "export", "-o", "no/such/folder/x"])
+        .expect(1);
     let id = "019f3c00-1122-7000-8000-000000000001";
-    home.run(&["journal", "export", "--call", id, "-o", "none.jsonl"]).expect(1);
-    home.run(&["journal", "export", "--since", "yesterday"]).expect(2);
+    home.run(&["journal", "export", "--call", id, "-o", "none.jsonl"])
+        .expect(1);
+    home.run(&["journal", "export", "--since", "yesterday"])
+        .expect(2);
     let left: Vec<String> = std::fs::read_dir(home.workspace())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -35,7 +35,10 @@ fn shell(script: &str) -> HookDeclaration {
 }
 
 fn at(event: HookEvent, hook: HookDeclaration) -> HookDeclaration {
-    HookDeclaration { events: vec![event], ..hook }
+    HookDeclaration {
+        events: vec![event],
+        ..hook
+    }
 }
 
 async fn shop(hooks: impl IntoIterator<Item = HookDeclaration>) -> Workshop {
@@ -70,7 +73,12 @@ async fn last(shop: &Workshop) -> Value {
 
 /// What the hook's failure is recorded as.
 async fn failure(hook: HookDeclaration) -> String {
-    let (result, body) = tokio::time::timeout(PATIENCE, echo(hook)).await.expect("it ends");
+    let (result, body) = tokio::time::timeout(PATIENCE, echo(hook))
+        .await
+        .expect("it ends");
     assert!(result.is_error, "{result:#?}");
-    body["hooks"][0]["error"].as_str().expect("it failed").to_owned()
+    body["hooks"][0]["error"]
+        .as_str()
+        .expect("it failed")
+        .to_owned()
 }

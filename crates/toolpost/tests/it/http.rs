@@ -42,14 +42,22 @@ impl Http {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self { wire: BufReader::new(Box::new(stream)), token: token.to_owned(), headers: String::new() })
+        Ok(Self {
+            wire: BufReader::new(Box::new(stream)),
+            token: token.to_owned(),
+            headers: String::new(),
+        })
     }
 
     /// Over the socket that is an operator's.
     pub(crate) fn over_socket(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { wire: BufReader::new(Box::new(stream)), token: "none".to_owned(), headers: String::new() })
+        Ok(Self {
+            wire: BufReader::new(Box::new(stream)),
+            token: "none".to_owned(),
+            headers: String::new(),
+        })
     }
 
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
@@ -71,11 +79,21 @@ impl Http {
 
     /// A POST in a session.
     pub(crate) fn post_in(&mut self, session: &str, path: &str, body: &str) -> io::Result<Answer> {
-        self.send("POST", path, &format!("Toolpost-Session: {session}\r\n"), body)
+        self.send(
+            "POST",
+            path,
+            &format!("Toolpost-Session: {session}\r\n"),
+            body,
+        )
     }
 
     /// A POST that can be repeated.
-    pub(crate) fn post_with_key(&mut self, path: &str, key: &str, body: &str) -> io::Result<Answer> {
+    pub(crate) fn post_with_key(
+        &mut self,
+        path: &str,
+        key: &str,
+        body: &str,
+    ) -> io::Result<Answer> {
         self.send("POST", path, &format!("Idempotency-Key: {key}\r\n"), body)
     }
 
@@ -97,7 +115,9 @@ impl Http {
     /// A header of the last answer.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.headers.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        lines
+            .find(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
     }
 
     /// Sends these bytes as they are.
@@ -111,7 +131,13 @@ impl Http {
     }
 
     /// A request, with headers of its own behind the usual ones, each with its line end.
-    pub(crate) fn send(&mut self, method: &str, path: &str, more: &str, body: &str) -> io::Result<Answer> {
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        more: &str,
+        body: &str,
+    ) -> io::Result<Answer> {
         self.write(method, path, more, body)?;
         self.receive()
     }
@@ -131,7 +157,11 @@ impl Http {
         let cut = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let mut line = String::new();
         self.wire.read_line(&mut line)?;
-        let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
+        let status = line
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .ok_or_else(cut)?;
         let (mut length, mut is_chunked) = (None, false);
         self.headers.clear();
         loop {
@@ -140,7 +170,9 @@ impl Http {
             if !line.ends_with("\r\n") {
                 return Err(cut());
             }
-            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                break;
+            };
             self.headers += &line;
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.trim().parse().ok();
@@ -158,7 +190,10 @@ impl Http {
                 self.wire.read_exact(&mut body)?;
             }
         }
-        Ok(Answer { status, body: String::from_utf8(body).expect("answers are text") })
+        Ok(Answer {
+            status,
+            body: String::from_utf8(body).expect("answers are text"),
+        })
     }
 
     /// Reads one chunk of a body. `false`: it was the last, which is empty.

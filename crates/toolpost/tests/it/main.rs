@@ -1,6 +1,13 @@
 //! The real binary, run as a person or a service manager would run it. One binary, so that the crate links once.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
-#![expect(clippy::disallowed_methods, reason = "tests start processes and prepare files")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should stop"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start processes and prepare files"
+)]
 
 mod browser;
 mod dice;

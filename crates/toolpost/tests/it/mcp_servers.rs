@@ -31,15 +31,26 @@ fn named(more: &str, rest: &str) -> Home {
     ));
     let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
     std::fs::copy(server, folder(&home).join("server.py")).unwrap();
-    define(&home, &[tool("add", "Adds."), tool("value", "Tells."), tool("drop", "Drops.")]);
+    define(
+        &home,
+        &[
+            tool("add", "Adds."),
+            tool("value", "Tells."),
+            tool("drop", "Drops."),
+        ],
+    );
     home
 }
 
 fn names(ran: &Ran) -> Vec<String> {
     let tools = ran.json()["tools"].as_array().unwrap().clone();
-    let names = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+    let names = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned());
     names
-        .filter(|name| name.contains("demo") || ["plus", "add", "value", "drop"].contains(&name.as_str()))
+        .filter(|name| {
+            name.contains("demo") || ["plus", "add", "value", "drop"].contains(&name.as_str())
+        })
         .collect()
 }
 
@@ -60,9 +71,19 @@ fn a_named_server_is_listed_and_called_with_the_settings_of_its_tools() {
 
 #[test]
 fn the_example_is_called_as_its_readme_says() {
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/mcp-servers/toolpost.yaml");
-    let called =
-        Home::new().run(&["call", "--config", example, "words__count", "text=one two three"]).expect(0);
+    let example = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/mcp-servers/toolpost.yaml"
+    );
+    let called = Home::new()
+        .run(&[
+            "call",
+            "--config",
+            example,
+            "words__count",
+            "text=one two three",
+        ])
+        .expect(0);
     assert!(called.stdout.contains('3'), "{}", called.stdout);
 }
 
@@ -70,7 +91,8 @@ fn the_example_is_called_as_its_readme_says() {
 fn a_folder_among_the_arguments_is_worked_in_and_the_program_beside_it_is_not() {
     let home = Home::new();
     let server =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py"))
+            .unwrap();
     home.write("server.py", &server);
     home.write("tools.json", &json!([tool("add", "Adds.")]).to_string());
     std::fs::create_dir(home.workspace().join("notes")).unwrap();
@@ -78,10 +100,20 @@ fn a_folder_among_the_arguments_is_worked_in_and_the_program_beside_it_is_not() 
         "servers.yaml",
         "mcp:\n  servers:\n    demo: { command: python3, args: [./server.py, ./notes] }\nrules: [allow demo.*]\n",
     );
-    home.run(&["call", "--config", "servers.yaml", "demo__add"]).expect(0);
+    home.run(&["call", "--config", "servers.yaml", "demo__add"])
+        .expect(0);
     assert_eq!(home.try_read("notes/marker").as_deref(), Some("started\n"));
     for (path, code) in [("path=server.py", 3), ("path=notes/second.md", 0)] {
-        let write = ["call", "--config", "servers.yaml", "--mode", "edits", "write_file", path, "content=x"];
+        let write = [
+            "call",
+            "--config",
+            "servers.yaml",
+            "--mode",
+            "edits",
+            "write_file",
+            path,
+            "content=x",
+        ];
         home.run(&write).expect(code);
     }
 }
@@ -96,7 +128,10 @@ fn the_names_of_a_server_may_be_bare() {
 
 #[test]
 fn a_list_of_another_program_is_taken_as_it_is() {
-    let home = named("      sandbox: workspace-write\n", "rules: [allow other.*]\n");
+    let home = named(
+        "      sandbox: workspace-write\n",
+        "rules: [allow other.*]\n",
+    );
     let server = folder(&home).join("server.py");
     let tools = folder(&home);
     home.write_user(&format!(
@@ -109,7 +144,15 @@ fn a_list_of_another_program_is_taken_as_it_is() {
         "remote": { "url": "https://example.org/mcp", "headers": { "Authorization": "Bearer ${NO_SUCH_TOKEN}" } },
     } });
     home.write(".mcp.json", &format!("// as an editor keeps it\n{list}"));
-    let called = home.run(&["call", "other__value", "name=COLOUR", "--mcp-config", ".mcp.json"]).expect(0);
+    let called = home
+        .run(&[
+            "call",
+            "other__value",
+            "name=COLOUR",
+            "--mcp-config",
+            ".mcp.json",
+        ])
+        .expect(0);
     assert_eq!(called.stdout.trim(), "blue");
     for told in [
         "`mcpServers.other.autoApprove` is ignored: calls are allowed by rules: `allow other.add`",
@@ -118,13 +161,26 @@ fn a_list_of_another_program_is_taken_as_it_is() {
     ] {
         assert!(called.stderr.contains(told), "{told}\n{}", called.stderr);
     }
-    let listed = home.run(&["tools", "--json", "--mcp-config", ".mcp.json"]).expect(6);
-    let failing: Vec<Value> =
-        listed.json()["sources"].as_array().unwrap().iter().map(|source| source["name"].clone()).collect();
+    let listed = home
+        .run(&["tools", "--json", "--mcp-config", ".mcp.json"])
+        .expect(6);
+    let failing: Vec<Value> = listed.json()["sources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|source| source["name"].clone())
+        .collect();
     assert_eq!(failing, ["old", "remote"]);
-    home.write("bad.json", "{\"mcpServers\": {\n  \"x\": {\"env\": {\"K\": \"hunter2\"},}\n  oops }}");
+    home.write(
+        "bad.json",
+        "{\"mcpServers\": {\n  \"x\": {\"env\": {\"K\": \"hunter2\"},}\n  oops }}",
+    );
     let bad = home.run(&["tools", "--mcp-config", "bad.json"]).expect(2);
-    assert!(bad.stderr.contains("bad.json:3:3") && !bad.stderr.contains("hunter2"), "{}", bad.stderr);
+    assert!(
+        bad.stderr.contains("bad.json:3:3") && !bad.stderr.contains("hunter2"),
+        "{}",
+        bad.stderr
+    );
 }
 
 #[test]
@@ -144,17 +200,29 @@ fn a_file_found_in_the_workspace_starts_nothing_before_it_is_trusted() {
     assert_eq!(names(&listed), Vec::<String>::new());
     assert_eq!(home.try_read("marker"), None, "nothing was started");
     assert!(
-        listed.stderr.contains("`mcp.servers: demo` is ignored: this file is not trusted"),
+        listed
+            .stderr
+            .contains("`mcp.servers: demo` is ignored: this file is not trusted"),
         "{}",
         listed.stderr
     );
-    assert!(listed.stderr.contains("`include: list.json` is ignored"), "{}", listed.stderr);
+    assert!(
+        listed.stderr.contains("`include: list.json` is ignored"),
+        "{}",
+        listed.stderr
+    );
     home.run(&["trust"]).expect(0);
-    assert_eq!(names(&home.run(&["tools", "--json"]).expect(0)), ["demo__add"]);
+    assert_eq!(
+        names(&home.run(&["tools", "--json"]).expect(0)),
+        ["demo__add"]
+    );
     assert!(home.try_read("marker").is_some());
     // Trust is given to what is included, too.
     home.write("list.json", &json!({ "mcpServers": {} }).to_string());
-    assert_eq!(names(&home.run(&["tools", "--json"]).expect(0)), Vec::<String>::new());
+    assert_eq!(
+        names(&home.run(&["tools", "--json"]).expect(0)),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -189,19 +257,43 @@ fn a_changed_definition_is_kept_back_until_it_is_accepted() {
         shown.stdout
     );
     let unasked = home.run(&["tools", "accept", "demo"]).expect(2);
-    assert!(unasked.stderr.contains("no terminal to ask on"), "{}", unasked.stderr);
-    assert_eq!(home.run(&["call", "demo__new"]).code, 1, "what was never seen is not there");
-    let wrong = home.run(&["tools", "accept", "demo.nothing", "--yes"]).expect(1);
-    assert!(wrong.stderr.contains("no tool that is kept back"), "{}", wrong.stderr);
-    let one = home.run(&["tools", "accept", "demo.new", "--yes", "--json"]).expect(0);
+    assert!(
+        unasked.stderr.contains("no terminal to ask on"),
+        "{}",
+        unasked.stderr
+    );
+    assert_eq!(
+        home.run(&["call", "demo__new"]).code,
+        1,
+        "what was never seen is not there"
+    );
+    let wrong = home
+        .run(&["tools", "accept", "demo.nothing", "--yes"])
+        .expect(1);
+    assert!(
+        wrong.stderr.contains("no tool that is kept back"),
+        "{}",
+        wrong.stderr
+    );
+    let one = home
+        .run(&["tools", "accept", "demo.new", "--yes", "--json"])
+        .expect(0);
     assert_eq!(one.json(), json!({ "accepted": ["demo.new"] }));
     home.run(&["call", "demo__new"]).expect(0);
     let rest = home.run(&["tools", "accept", "--json"]).expect(0).json();
-    let kept: Vec<&Value> = rest["quarantined"].as_array().unwrap().iter().map(|row| &row["tool"]).collect();
+    let kept: Vec<&Value> = rest["quarantined"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["tool"])
+        .collect();
     assert_eq!(kept, ["demo.add"]);
     home.run(&["tools", "accept", "--all", "--yes"]).expect(0);
     home.run(&["call", "demo__add"]).expect(0);
-    assert_eq!(home.run(&["tools", "accept"]).expect(0).stdout.trim(), "nothing is kept back");
+    assert_eq!(
+        home.run(&["tools", "accept"]).expect(0).stdout.trim(),
+        "nothing is kept back"
+    );
 }
 
 #[test]
@@ -220,40 +312,80 @@ fn a_running_host_tells_operators_of_its_servers_and_takes_their_word() {
         .find(|source| source["name"] == "demo")
         .unwrap()
         .clone();
-    assert_eq!((demo["state"].as_str(), demo["quarantined"].as_array().unwrap().len()), (Some("ready"), 3));
+    assert_eq!(
+        (
+            demo["state"].as_str(),
+            demo["quarantined"].as_array().unwrap().len()
+        ),
+        (Some("ready"), 3)
+    );
     let mut agent = served.connect(&home);
     assert_eq!(agent.get("/sources").unwrap().status, 403);
-    assert_eq!(agent.post("/sources/demo/accept", "{}").unwrap().status, 403);
-    assert_eq!(operator.post("/sources/nobody/accept", "").unwrap().status, 404);
+    assert_eq!(
+        agent.post("/sources/demo/accept", "{}").unwrap().status,
+        403
+    );
+    assert_eq!(
+        operator.post("/sources/nobody/accept", "").unwrap().status,
+        404
+    );
     let stale = json!({ "tool": "demo.add", "digest": "something else" }).to_string();
-    assert_eq!(operator.post("/sources/demo/accept", &stale).unwrap().status, 409);
+    assert_eq!(
+        operator
+            .post("/sources/demo/accept", &stale)
+            .unwrap()
+            .status,
+        409
+    );
     let health = agent.get("/health").unwrap().json();
     assert_eq!(health["status"], "degraded");
     assert_eq!(
-        (&health["sources"]["states"]["failing"], &health["sources"]["quarantined"]),
+        (
+            &health["sources"]["states"]["failing"],
+            &health["sources"]["quarantined"]
+        ),
         (&json!(1), &json!(3))
     );
-    assert!(!health.to_string().contains("demo") && !health.to_string().contains("NO_SUCH"), "{health}");
+    assert!(
+        !health.to_string().contains("demo") && !health.to_string().contains("NO_SUCH"),
+        "{health}"
+    );
     let listed = home.run(&["tools", "--json"]).expect(6);
     assert_eq!(names(&listed), Vec::<String>::new());
-    home.run(&["tools", "accept", "demo.add", "--yes"]).expect(0);
-    assert_eq!(home.run(&["call", "demo__add"]).expect(0).stdout.trim(), "add {}");
+    home.run(&["tools", "accept", "demo.add", "--yes"])
+        .expect(0);
+    assert_eq!(
+        home.run(&["call", "demo__add"]).expect(0).stdout.trim(),
+        "add {}"
+    );
     let doctor = home.run(&["doctor"]).expect(1);
     assert!(
-        doctor.stdout.contains("demo (program): ready, 1 tools, definitions pinned"),
+        doctor
+            .stdout
+            .contains("demo (program): ready, 1 tools, definitions pinned"),
         "{}",
         doctor.stdout
     );
-    assert!(doctor.stdout.contains("2 definitions are kept back"), "{}", doctor.stdout);
-    assert!(doctor.stdout.contains("the variable `NO_SUCH` is not set"), "{}", doctor.stdout);
+    assert!(
+        doctor.stdout.contains("2 definitions are kept back"),
+        "{}",
+        doctor.stdout
+    );
+    assert!(
+        doctor.stdout.contains("the variable `NO_SUCH` is not set"),
+        "{}",
+        doctor.stdout
+    );
     served.stop();
 }
 
 #[test]
 fn what_a_reference_came_to_is_never_written_or_shown() {
     const TOKEN: &str = "correct-horse-battery-staple";
-    let home =
-        named("      env: { KEY: '${env:DEMO_WORD}', PLAIN: { file: ./key } }\n", "rules: [allow demo.*]\n");
+    let home = named(
+        "      env: { KEY: '${env:DEMO_WORD}', PLAIN: { file: ./key } }\n",
+        "rules: [allow demo.*]\n",
+    );
     let key = folder(&home).join("key");
     std::fs::write(&key, "another-long-key-of-mine\n").unwrap();
     let call = |name: &str| {
@@ -266,10 +398,24 @@ fn what_a_reference_came_to_is_never_written_or_shown() {
     for (name, secret) in [("KEY", TOKEN), ("PLAIN", "another-long-key-of-mine")] {
         let ran = call(name).expect(0);
         assert!(ran.stdout.contains("[redacted:mcp_demo]"), "{}", ran.stdout);
-        assert!(!format!("{}{}", ran.stdout, ran.stderr).contains(secret), "{}", ran.stdout);
-        for file in ["journal.db", "journal.db-wal", "pins/demo.json", "last-good.json"] {
+        assert!(
+            !format!("{}{}", ran.stdout, ran.stderr).contains(secret),
+            "{}",
+            ran.stdout
+        );
+        for file in [
+            "journal.db",
+            "journal.db-wal",
+            "pins/demo.json",
+            "last-good.json",
+        ] {
             let bytes = std::fs::read(home.data_dir().join(file)).unwrap_or_default();
-            assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{file}");
+            assert!(
+                !bytes
+                    .windows(secret.len())
+                    .any(|part| part == secret.as_bytes()),
+                "{file}"
+            );
         }
     }
 }
@@ -305,42 +451,75 @@ fn rules_that_keep_a_path_bind_the_program_of_a_running_server() {
     let served = Served::start(&home, &[]);
     let mut agent = served.connect(&home);
     let mut read = || {
-        let answer = agent.post("/tools/demo__read/call", r#"{"path": ".env"}"#).unwrap().json();
-        answer["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer:#}")).to_owned()
+        let answer = agent
+            .post("/tools/demo__read/call", r#"{"path": ".env"}"#)
+            .unwrap()
+            .json();
+        answer["content"][0]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{answer:#}"))
+            .to_owned()
     };
     assert_eq!(read(), "the-kept-word");
     home.write("toolpost.yaml", "rules: ['deny fs.read(**/.env*)']\n");
     // The host looks at its files beside everything else.
     let is_kept = (0..20_000).any(|_| read() == "refused: PermissionError");
     assert!(is_kept, "the server still reads it");
-    let called = home.run(&["call", "demo__read", "path=docs/guide.md"]).expect(0);
+    let called = home
+        .run(&["call", "demo__read", "path=docs/guide.md"])
+        .expect(0);
     assert_eq!(called.stdout.trim(), "how it works");
 }
 
 #[test]
 fn a_server_sees_only_the_paths_that_its_settings_name() {
-    let named_in = |list: &str| reading(&format!("      reads: {list}\n"), "rules: [allow demo.*]\n");
+    let named_in =
+        |list: &str| reading(&format!("      reads: {list}\n"), "rules: [allow demo.*]\n");
     let home = named_in("[]");
     let docs = home.workspace().join("docs");
     home.write_user(
-        &std::fs::read_to_string(home.user_file()).unwrap().replace("[]", &format!("[{docs:?}]")),
+        &std::fs::read_to_string(home.user_file())
+            .unwrap()
+            .replace("[]", &format!("[{docs:?}]")),
     );
-    for (path, expected) in [("docs/guide.md", "how it works"), (".env", "refused: FileNotFoundError")] {
-        let called = home.run(&["call", "demo__read", &format!("path={path}")]).expect(0);
+    for (path, expected) in [
+        ("docs/guide.md", "how it works"),
+        (".env", "refused: FileNotFoundError"),
+    ] {
+        let called = home
+            .run(&["call", "demo__read", &format!("path={path}")])
+            .expect(0);
         assert_eq!(called.stdout.trim(), expected, "{path}");
     }
-    let explained = home.run(&["explain", "--json", "demo__read", "path=x"]).expect(0).json();
-    assert_eq!(explained["layers"]["execution"]["sandbox"]["writable"], json!([docs]));
+    let explained = home
+        .run(&["explain", "--json", "demo__read", "path=x"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        explained["layers"]["execution"]["sandbox"]["writable"],
+        json!([docs])
+    );
     for (list, told) in [
         ("[./nowhere]", "nowhere`, which cannot be found"),
         ("[/usr]", "`/usr`, which lies in no root"),
-        ("[]\n      sandbox: none", "`sandbox: none` lets its program read everything"),
+        (
+            "[]\n      sandbox: none",
+            "`sandbox: none` lets its program read everything",
+        ),
     ] {
         let ran = named_in(list).run(&["tools"]).expect(6);
-        assert!(ran.stderr.contains("`demo`") && ran.stderr.contains(told), "{list}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("`demo`") && ran.stderr.contains(told),
+            "{list}: {}",
+            ran.stderr
+        );
     }
     let home = Home::new();
     home.write_user("mcp: { servers: { far: { url: 'http://127.0.0.1:9/mcp', reads: [] } } }");
     let ran = home.run(&["tools"]).expect(6);
-    assert!(ran.stderr.contains("reads files where it runs"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("reads files where it runs"),
+        "{}",
+        ran.stderr
+    );
 }

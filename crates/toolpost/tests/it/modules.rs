@@ -26,11 +26,18 @@ fn a_path_is_used_where_it_is() {
         "{listed}"
     );
     let fetched = place.modules(&["fetch", "--json"]).expect(0).json();
-    assert_eq!(fetched["modules"][0]["root"], place.path("mods/tool-here").to_str().unwrap());
+    assert_eq!(
+        fetched["modules"][0]["root"],
+        place.path("mods/tool-here").to_str().unwrap()
+    );
     assert!(!place.cache().exists(), "nothing had to be kept");
     fs::remove_dir_all(place.path("mods")).unwrap();
     let gone = place.modules(&["list"]).expect(1);
-    assert!(gone.stdout.contains("broken") && gone.stdout.contains("is not there"), "{}", gone.stdout);
+    assert!(
+        gone.stdout.contains("broken") && gone.stdout.contains("is not there"),
+        "{}",
+        gone.stdout
+    );
 }
 
 #[test]
@@ -40,9 +47,15 @@ fn the_environment_has_the_last_word_on_where_a_module_is() {
     place.plan("tools:\n  - { module: tool-here, source: ./nowhere }\n");
     place.modules(&["list"]).expect(1);
     let mut command = place.command(&["list", "--json"]);
-    let ran = command.env("AMPLIFIER_MODULE_TOOL_HERE", place.path("elsewhere")).output().unwrap();
+    let ran = command
+        .env("AMPLIFIER_MODULE_TOOL_HERE", place.path("elsewhere"))
+        .output()
+        .unwrap();
     let listed: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
-    assert_eq!(listed[0]["source"], place.path("elsewhere").to_str().unwrap());
+    assert_eq!(
+        listed[0]["source"],
+        place.path("elsewhere").to_str().unwrap()
+    );
     assert_eq!(listed[0]["state"], "in_place");
 }
 
@@ -55,8 +68,12 @@ fn a_source_that_is_not_spoken_here_fails_alone() {
     );
     let tools = place.run("tools", &["--json"]).expect(6).json();
     assert_eq!(tools["unavailable"][0]["part"], "tool-there", "{tools}");
-    let names: Vec<&str> =
-        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = tools["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert!(names.contains(&"amplifier_module_tool_here"), "{names:?}");
 }
 
@@ -67,12 +84,21 @@ fn doctor_tells_what_a_running_host_misses() {
     place.plan(
         "tools:\n  - { module: tool-here, source: ./mods/tool-here }\n  - { module: tool-gone, source: ./mods/tool-gone }\n",
     );
-    let host = Served::spawn(&mut place.command_of("serve", &["--http", "127.0.0.1:0"], &place.cache()));
+    let host =
+        Served::spawn(&mut place.command_of("serve", &["--http", "127.0.0.1:0"], &place.cache()));
     // The host's own plan counts, whatever doctor is given.
     let told = place.home.run(&["doctor", "--json"]).expect(1).json();
-    let tools = told["findings"].as_array().unwrap().iter().find(|found| found["what"] == "tools").unwrap();
+    let tools = told["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|found| found["what"] == "tools")
+        .unwrap();
     assert_eq!(tools["state"], "bad", "{told}");
-    assert!(tools["text"].as_str().unwrap().contains("tool-gone"), "{told}");
+    assert!(
+        tools["text"].as_str().unwrap().contains("tool-gone"),
+        "{told}"
+    );
     drop(host);
 }
 
@@ -92,15 +118,37 @@ fn sections_of_the_agent_are_noted_and_slips_are_told() {
     let place = Place::new();
     place.plan("session: { orchestrator: loop-basic }\nproviders: [{ module: p }]\ntols: []\n");
     let listed = place.modules(&["list"]).expect(0);
-    assert!(listed.stdout.contains("`providers` (models) is left to the agent"), "{}", listed.stdout);
-    assert!(listed.stderr.contains("the section `tols` is unknown"), "{}", listed.stderr);
-    assert!(listed.stderr.contains("no plan names a module"), "{}", listed.stderr);
+    assert!(
+        listed
+            .stdout
+            .contains("`providers` (models) is left to the agent"),
+        "{}",
+        listed.stdout
+    );
+    assert!(
+        listed.stderr.contains("the section `tols` is unknown"),
+        "{}",
+        listed.stderr
+    );
+    assert!(
+        listed.stderr.contains("no plan names a module"),
+        "{}",
+        listed.stderr
+    );
     place.plan("tools: [{ config: {} }]\n");
     let wrong = place.modules(&["list"]).expect(2);
-    assert!(wrong.stderr.contains("tools[0]_module_required"), "{}", wrong.stderr);
+    assert!(
+        wrong.stderr.contains("tools[0]_module_required"),
+        "{}",
+        wrong.stderr
+    );
     place.plan("tools: [{ module: tool-a }]\n");
     let unknown = place.modules(&["list", "tool-b"]).expect(2);
-    assert!(unknown.stderr.contains("the modules are: tool-a"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("the modules are: tool-a"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]
@@ -113,30 +161,58 @@ fn trust_in_a_file_is_trust_in_the_plans_it_includes() {
     place.home.write("toolpost.yaml", "include: [plan.yaml]\n");
     let list = |code: i32| place.home.run(&["modules", "list"]).expect(code);
     let untrusted = list(0);
-    assert!(untrusted.stderr.contains("`include: plan.yaml` is ignored"), "{}", untrusted.stderr);
+    assert!(
+        untrusted.stderr.contains("`include: plan.yaml` is ignored"),
+        "{}",
+        untrusted.stderr
+    );
     assert_eq!(untrusted.stdout, "");
     place.home.run(&["trust"]).expect(0);
-    assert!(list(1).stdout.contains("tool-here"), "its source is not where the file says");
-    fs::write(workspace.join("plan.yaml"), plan.replace("../mods", "../../mods")).unwrap();
-    assert_eq!(list(0).stdout, "", "another plan is not the one that was trusted");
+    assert!(
+        list(1).stdout.contains("tool-here"),
+        "its source is not where the file says"
+    );
+    fs::write(
+        workspace.join("plan.yaml"),
+        plan.replace("../mods", "../../mods"),
+    )
+    .unwrap();
+    assert_eq!(
+        list(0).stdout,
+        "",
+        "another plan is not the one that was trusted"
+    );
     place.home.run(&["trust"]).expect(0);
     list(1);
     fs::remove_file(workspace.join("plan.yaml")).unwrap();
     assert_eq!(list(0).stdout, "");
     let refused = place.home.run(&["trust"]).expect(2);
-    assert!(refused.stderr.contains("plan that it includes cannot be read"), "{}", refused.stderr);
+    assert!(
+        refused
+            .stderr
+            .contains("plan that it includes cannot be read"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
 fn a_description_is_listed_by_its_first_line_that_says_something() {
     let place = Place::new();
     place.module("mods/tool-a", "tool-a", "");
-    let code = fs::read_to_string(place.path("mods/tool-a/amplifier_module_tool_a/__init__.py")).unwrap();
-    let long = code.replace("'Greets.'", "'\\n\\n    Greets a person.\\n    At length.\\n'");
+    let code =
+        fs::read_to_string(place.path("mods/tool-a/amplifier_module_tool_a/__init__.py")).unwrap();
+    let long = code.replace(
+        "'Greets.'",
+        "'\\n\\n    Greets a person.\\n    At length.\\n'",
+    );
     place.write("mods/tool-a/amplifier_module_tool_a/__init__.py", &long);
     place.plan("tools:\n  - module: tool-a\n    source: ./mods/tool-a\n");
     let listed = place.run("tools", &[]).expect(0).stdout;
-    let line = listed.lines().find(|line| line.starts_with("amplifier_module_tool_a ")).unwrap();
+    let line = listed
+        .lines()
+        .find(|line| line.starts_with("amplifier_module_tool_a "))
+        .unwrap();
     assert!(line.ends_with(" Greets a person."), "{line}");
     assert!(!listed.contains("At length."), "{listed}");
 }

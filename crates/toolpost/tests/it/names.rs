@@ -96,9 +96,12 @@ fn crowded(naming: &str, more: &str) -> Home {
     fs::write(folder.join("plugins/popular.py"), PLUGIN).unwrap();
     let plan = "tools:\n  - { module: tool-popular, source: ./tool-popular }\n";
     fs::write(folder.join("plan.yaml"), plan).unwrap();
-    let plugin = json!({ "name": "shell", "type": "tools", "cls": "popular.Popular", "metadata": {} });
-    let native = json!({ "name": "own", "type": "tools", "cls": "toolpost.native", "metadata": {} });
-    let host = json!({ "plugins": [native, plugin], "transport": { "type": "http", "config": {} } });
+    let plugin =
+        json!({ "name": "shell", "type": "tools", "cls": "popular.Popular", "metadata": {} });
+    let native =
+        json!({ "name": "own", "type": "tools", "cls": "toolpost.native", "metadata": {} });
+    let host =
+        json!({ "plugins": [native, plugin], "transport": { "type": "http", "config": {} } });
     fs::write(folder.join("plugins/host.yaml"), host.to_string()).unwrap();
     let server = |who: &str| {
         format!(
@@ -118,7 +121,13 @@ fn crowded(naming: &str, more: &str) -> Home {
 
 fn serve(home: &Home) -> Served {
     let plugins = home.user_file().parent().unwrap().join("plugins/host.yaml");
-    let words = ["serve", "--http", "127.0.0.1:0", "--a2e-config", plugins.to_str().unwrap()];
+    let words = [
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--a2e-config",
+        plugins.to_str().unwrap(),
+    ];
     let mut command = home.command(&words);
     command.env("PATH", std::env::var("PATH").unwrap());
     Served::spawn(&mut command)
@@ -128,35 +137,70 @@ fn serve(home: &Home) -> Served {
 fn listed(operator: &mut Http) -> BTreeMap<String, String> {
     let list = operator.get("/tools?include_deferred=true").unwrap().json();
     let tools = list["tools"].as_array().unwrap().iter();
-    let pair = |tool: &Value| Some((tool["name"].as_str()?.to_owned(), tool["tool_id"].as_str()?.to_owned()));
-    let popular = |(_, id): &(String, String)| NAMES.iter().any(|name| id.ends_with(&format!(".{name}")));
+    let pair = |tool: &Value| {
+        Some((
+            tool["name"].as_str()?.to_owned(),
+            tool["tool_id"].as_str()?.to_owned(),
+        ))
+    };
+    let popular =
+        |(_, id): &(String, String)| NAMES.iter().any(|name| id.ends_with(&format!(".{name}")));
     tools.filter_map(pair).filter(popular).collect()
 }
 
 /// One row of the table: the tool that ran, the tool that the question named, the rule that a remembered yes left.
 fn row(agent: &mut Http, operator: &mut Http, wire: &str) -> (String, String, String) {
-    let arguments = json!({ "command": "echo native ran shell", "path": "note.txt", "content": "x" });
+    let arguments =
+        json!({ "command": "echo native ran shell", "path": "note.txt", "content": "x" });
     let own = |name: &str| match name {
         "shell" => json!({ "command": arguments["command"] }),
         "write_file" => json!({ "path": "made.txt", "content": "x" }),
         _ => json!({ "path": "note.txt" }),
     };
     let is_native = NAMES.contains(&wire) && !wire.contains("__");
-    let body = if is_native { own(wire) } else { arguments.clone() };
-    let begun = agent.post(&format!("/tools/{wire}/call?background=true"), &body.to_string()).unwrap();
+    let body = if is_native {
+        own(wire)
+    } else {
+        arguments.clone()
+    };
+    let begun = agent
+        .post(
+            &format!("/tools/{wire}/call?background=true"),
+            &body.to_string(),
+        )
+        .unwrap();
     let begun = begun.json();
-    let id = begun["invocation_id"].as_str().unwrap_or_else(|| panic!("{wire}: {begun}")).to_owned();
+    let id = begun["invocation_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{wire}: {begun}"))
+        .to_owned();
     let question = operator.get(&format!("/approvals/{id}")).unwrap().json();
-    let asked = question["tool_id"].as_str().unwrap_or_else(|| panic!("{wire}: {question}")).to_owned();
+    let asked = question["tool_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{wire}: {question}"))
+        .to_owned();
     let answer = json!({ "decision": "allow", "scope": "remember" }).to_string();
-    let decided = operator.post(&format!("/approvals/{id}"), &answer).unwrap().json();
-    let rule = decided["decided"]["rule"].as_str().unwrap_or_else(|| panic!("{wire}: {decided}")).to_owned();
-    let ended = operator.get(&format!("/invocations/{id}?wait=60")).unwrap().json();
+    let decided = operator
+        .post(&format!("/approvals/{id}"), &answer)
+        .unwrap()
+        .json();
+    let rule = decided["decided"]["rule"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{wire}: {decided}"))
+        .to_owned();
+    let ended = operator
+        .get(&format!("/invocations/{id}?wait=60"))
+        .unwrap()
+        .json();
     let text = ended.to_string();
     let ran = ["alpha", "beta", "module", "plugin", "native"]
         .into_iter()
         .find(|who| text.contains(&format!("{who} ran ")))
-        .unwrap_or(if text.contains("made.txt") { "native" } else { "?" });
+        .unwrap_or(if text.contains("made.txt") {
+            "native"
+        } else {
+            "?"
+        });
     assert_ne!(ran, "?", "{wire}: {text}");
     (ran.to_owned(), asked, rule)
 }
@@ -166,23 +210,37 @@ fn check(naming: &str, more: &str, expected: &[(&str, &str, &str)]) {
     let host = serve(&home);
     let (mut agent, mut operator) = (host.connect(&home), host.socket(&home));
     let found = listed(&mut operator);
-    let wanted: BTreeMap<String, String> =
-        expected.iter().map(|(wire, _, id)| ((*wire).to_owned(), (*id).to_owned())).collect();
+    let wanted: BTreeMap<String, String> = expected
+        .iter()
+        .map(|(wire, _, id)| ((*wire).to_owned(), (*id).to_owned()))
+        .collect();
     assert_eq!(found, wanted, "naming {naming}{more}\n{}", host.banner);
     for (wire, source, id) in expected {
         let (ran, asked, rule) = row(&mut agent, &mut operator, wire);
-        assert_eq!((ran.as_str(), asked.as_str()), (*source, *id), "{wire} with naming {naming}{more}");
+        assert_eq!(
+            (ran.as_str(), asked.as_str()),
+            (*source, *id),
+            "{wire} with naming {naming}{more}"
+        );
         let exact = rule.strip_prefix("allow ").unwrap();
         let names_it = exact == *id || exact.starts_with(&format!("{id}("));
         assert!(names_it, "a yes for {id} is remembered as `{rule}`");
     }
     let told = home.run(&["tools"]).stderr;
-    for (wire, _, id) in expected.iter().filter(|(wire, ..)| wire.contains("__") && naming == "bare") {
+    for (wire, _, id) in expected
+        .iter()
+        .filter(|(wire, ..)| wire.contains("__") && naming == "bare")
+    {
         let line = format!("`{id}` is served as `{wire}`");
         assert!(host.banner.contains(&line), "{line}\n{}", host.banner);
         assert!(told.contains(&line), "{line}\n{told}");
     }
-    assert!(host.banner.contains("the plugin `shell` is called `shell_plugin` here"), "{}", host.banner);
+    assert!(
+        host.banner
+            .contains("the plugin `shell` is called `shell_plugin` here"),
+        "{}",
+        host.banner
+    );
 }
 
 /// The rows of the servers, the module and the plugin, which lost their bare names to the host's own tools.
@@ -195,8 +253,16 @@ fn outside() -> Vec<(&'static str, &'static str, &'static str)> {
         ("beta__write_file", "beta", "beta.write_file"),
         ("beta__read_file", "beta", "beta.read_file"),
         ("shell_plugin__shell", "plugin", "shell_plugin.shell"),
-        ("shell_plugin__write_file", "plugin", "shell_plugin.write_file"),
-        ("shell_plugin__read_file", "plugin", "shell_plugin.read_file"),
+        (
+            "shell_plugin__write_file",
+            "plugin",
+            "shell_plugin.write_file",
+        ),
+        (
+            "shell_plugin__read_file",
+            "plugin",
+            "shell_plugin.read_file",
+        ),
     ]
 }
 
@@ -208,8 +274,16 @@ fn the_hosts_own_tools_keep_their_names_in_every_naming() {
         ("write_file", "native", "files.write_file"),
         ("read_file", "native", "files.read_file"),
         ("tool-popular__shell", "module", "tool-popular.shell"),
-        ("tool-popular__write_file", "module", "tool-popular.write_file"),
-        ("tool-popular__read_file", "module", "tool-popular.read_file"),
+        (
+            "tool-popular__write_file",
+            "module",
+            "tool-popular.write_file",
+        ),
+        (
+            "tool-popular__read_file",
+            "module",
+            "tool-popular.read_file",
+        ),
     ]);
     for naming in ["namespaced", "bare"] {
         check(naming, "", &table);

@@ -17,7 +17,13 @@ fn files(root: &Path) -> Vec<String> {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+                found.push(
+                    path.strip_prefix(root)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned(),
+                );
             }
         }
     }
@@ -36,8 +42,11 @@ pub(crate) fn python(folder: &Path, arguments: &[&str]) -> Output {
 
 #[track_caller]
 fn succeeds(output: &Output) -> String {
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(output.status.success(), "{said}");
     said
 }
@@ -45,7 +54,10 @@ fn succeeds(output: &Output) -> String {
 #[test]
 fn a_python_module_comes_with_tests_that_pass() {
     let home = Home::new();
-    home.check("new_python", &["new", "tool", "word-count", "--lang", "python"]);
+    home.check(
+        "new_python",
+        &["new", "tool", "word-count", "--lang", "python"],
+    );
     let module = home.workspace().join("tool-word-count");
     assert_eq!(
         files(&module).join(" "),
@@ -69,16 +81,30 @@ fn the_other_languages_come_with_what_builds_them() {
             ".gitignore Cargo.toml README.md amplifier.toml build.sh plan.yaml src/lib.rs src/tool.rs wit/tool.wit",
         ),
     ] {
-        let made = home.run(&["new", "tool", "tidy_up", "--lang", language, "--path", language]).expect(0);
+        let made = home
+            .run(&[
+                "new", "tool", "tidy_up", "--lang", language, "--path", language,
+            ])
+            .expect(0);
         let feature = if language == "rust" { "grpc" } else { language };
-        let needs = format!("needs a `toolpost` that was built with `--features {feature}`; this one was");
+        let needs =
+            format!("needs a `toolpost` that was built with `--features {feature}`; this one was");
         assert!(made.stderr.contains(&needs), "{}", made.stderr);
         let module = home.workspace().join(language);
         assert_eq!(files(&module).join(" "), expected);
         let manifest = home.read(&format!("{language}/amplifier.toml"));
-        assert!(manifest.contains(&format!("transport = \"{language}\"")), "{manifest}");
-        assert!(home.read(&format!("{language}/Cargo.toml")).contains("name = \"tool-tidy-up\""));
-        assert!(home.read(&format!("{language}/src/tool.rs")).contains("NAME: &str = \"tidy_up\""));
+        assert!(
+            manifest.contains(&format!("transport = \"{language}\"")),
+            "{manifest}"
+        );
+        assert!(
+            home.read(&format!("{language}/Cargo.toml"))
+                .contains("name = \"tool-tidy-up\"")
+        );
+        assert!(
+            home.read(&format!("{language}/src/tool.rs"))
+                .contains("NAME: &str = \"tidy_up\"")
+        );
     }
 }
 
@@ -89,7 +115,11 @@ fn nothing_is_written_over() {
     home.run(&new).expect(0);
     home.write("tool-greet/plan.yaml", "mine");
     let again = home.run(&new).expect(2);
-    assert!(again.stderr.contains("is there already"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("is there already"),
+        "{}",
+        again.stderr
+    );
     assert_eq!(home.read("tool-greet/plan.yaml"), "mine");
     home.run(&["new", "testkit"]).expect(0);
     home.run(&["new", "testkit"]).expect(2);
@@ -99,7 +129,8 @@ fn nothing_is_written_over() {
 fn a_name_must_fit_everywhere() {
     let home = Home::new();
     home.check("new_bad_name", &["new", "tool", "../up", "--lang", "rust"]);
-    home.run(&["new", "tool", "greet", "--lang", "perl"]).expect(2);
+    home.run(&["new", "tool", "greet", "--lang", "perl"])
+        .expect(2);
     assert_eq!(files(&home.workspace()), Vec::<String>::new());
 }
 
@@ -120,16 +151,27 @@ fn the_test_kit_works_beside_amplifier_core() {
     assert!(peer.exists(), "the packages are missing: cargo xtask peers");
     let home = Home::new();
     home.run(&["new", "testkit"]).expect(0);
-    home.run(&["new", "tool", "word-count", "--lang", "python"]).expect(0);
+    home.run(&["new", "tool", "word-count", "--lang", "python"])
+        .expect(0);
     home.write("test_kit.py", include_str!("new/test_kit.py"));
     for (folder, arguments) in [
         ("", vec!["-m", "unittest", "test_kit"]),
-        ("tool-word-count", vec!["-m", "unittest", "discover", "tests"]),
+        (
+            "tool-word-count",
+            vec!["-m", "unittest", "discover", "tests"],
+        ),
     ] {
-        let output = Command::new(&peer).args(arguments).current_dir(home.workspace().join(folder)).output();
+        let output = Command::new(&peer)
+            .args(arguments)
+            .current_dir(home.workspace().join(folder))
+            .output();
         succeeds(&output.unwrap());
     }
     let which = ["-c", "import toolpost_testkit as kit; print(kit.CORE)"];
-    let output = Command::new(&peer).args(which).current_dir(home.workspace()).output().unwrap();
+    let output = Command::new(&peer)
+        .args(which)
+        .current_dir(home.workspace())
+        .output()
+        .unwrap();
     assert!(succeeds(&output).starts_with('2'));
 }

@@ -44,7 +44,12 @@ fn keep(browser: &Browser, name: &str) -> Vec<u8> {
     std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name), &picture).unwrap();
     assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"), "{name} is a PNG");
     let size = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
-    assert!(size(16) >= 600 && size(20) >= 400, "{name} is {} by {}", size(16), size(20));
+    assert!(
+        size(16) >= 600 && size(20) >= 400,
+        "{name} is {} by {}",
+        size(16),
+        size(20)
+    );
     assert!(picture.len() > 8_000, "{name} has {} bytes", picture.len());
     picture
 }
@@ -78,23 +83,49 @@ fn a_card_appears_runs_and_finishes_and_survives_the_host() {
     browser.click("#go");
     see(&browser, STATE, |state| state == "live");
     let hint = browser.ask("return document.getElementById('try').textContent;");
-    assert_eq!(hint, "toolpost call echo message=hello --session default:agent:agent");
-    assert_eq!(browser.ask("return location.href.includes('token');"), false);
+    assert_eq!(
+        hint,
+        "toolpost call echo message=hello --session default:agent:agent"
+    );
+    assert_eq!(
+        browser.ask("return location.href.includes('token');"),
+        false
+    );
     let empty = keep(&browser, "live-calls-empty.png");
     // Whoever copies the command sees its card.
     let words: Vec<&str> = hint.as_str().unwrap().split(' ').skip(1).collect();
     assert_eq!(home.run(&words).expect(0).stdout, "hello\n");
     let cards = see(&browser, CARDS, |cards| cards[0][0] == "done");
-    assert_eq!((&cards[0][1], &cards[0][2]), (&json!("echo"), &json!("{\"message\":\"hello\"}")));
+    assert_eq!(
+        (&cards[0][1], &cards[0][2]),
+        (&json!("echo"), &json!("{\"message\":\"hello\"}"))
+    );
 
     // It waits for a person, so there is time to look.
-    let writing = call(&home, &["write_file", "path=plan.txt", "content=one <b>bold</b> step"]);
+    let writing = call(
+        &home,
+        &[
+            "write_file",
+            "path=plan.txt",
+            "content=one <b>bold</b> step",
+        ],
+    );
     let cards = see(&browser, CARDS, |cards| cards[0][0] == "running");
-    assert_eq!((&cards[0][1], &cards[0][3]), (&json!("write_file"), &json!("")));
-    assert!(cards[0][2].as_str().unwrap().contains("one <b>bold</b> step"), "{cards}");
+    assert_eq!(
+        (&cards[0][1], &cards[0][3]),
+        (&json!("write_file"), &json!(""))
+    );
+    assert!(
+        cards[0][2]
+            .as_str()
+            .unwrap()
+            .contains("one <b>bold</b> step"),
+        "{cards}"
+    );
     see(&browser, WORD, |word| word == "waiting for approval");
     let running = keep(&browser, "live-calls-running.png");
-    home.run(&["approvals", "allow", &question(&home)]).expect(0);
+    home.run(&["approvals", "allow", &question(&home)])
+        .expect(0);
     assert!(writing.wait_with_output().unwrap().status.success());
     see(&browser, CARDS, |cards| cards[0][0] == "done");
 
@@ -102,17 +133,29 @@ fn a_card_appears_runs_and_finishes_and_survives_the_host() {
     assert!(!missing.wait_with_output().unwrap().status.success());
     let cards = see(&browser, CARDS, |cards| cards[0][0] == "failed");
     assert_eq!(cards[0][1], "read_file");
-    assert!(cards[0][3].as_str().unwrap().contains("nothing-here.txt"), "{cards}");
+    assert!(
+        cards[0][3].as_str().unwrap().contains("nothing-here.txt"),
+        "{cards}"
+    );
     let reading = call(&home, &["read_file", "path=plan.txt"]);
     reading.wait_with_output().unwrap();
     let cards = see(&browser, CARDS, |cards| cards[0][0] == "done");
-    assert!(cards[0][3].as_str().unwrap().contains("plan.txt"), "{cards}");
+    assert!(
+        cards[0][3].as_str().unwrap().contains("plan.txt"),
+        "{cards}"
+    );
     // What tools were given and gave is text and never part of the page.
-    assert_eq!(browser.ask("return document.querySelectorAll('main b').length;"), 0);
+    assert_eq!(
+        browser.ask("return document.querySelectorAll('main b').length;"),
+        0
+    );
     let finished = keep(&browser, "live-calls-finished.png");
     browser.colours("dark");
     let dark = keep(&browser, "live-calls-dark.png");
-    assert!(empty != running && running != finished && finished != dark, "each picture shows something else");
+    assert!(
+        empty != running && running != finished && finished != dark,
+        "each picture shows something else"
+    );
 
     // The page comes back to the next host where it was: nothing is told twice, nothing is missed.
     let address = served.address.to_string();
@@ -121,9 +164,25 @@ fn a_card_appears_runs_and_finishes_and_survives_the_host() {
     let served = Served::spawn(&mut home.command(&["serve", "--http", &address]));
     see(&browser, STATE, |state| state == "live");
     call(&home, &["list_directory"]).wait_with_output().unwrap();
-    let cards = see(&browser, CARDS, |cards| cards[0][1] == "list_directory" && cards[0][0] == "done");
-    let names: Vec<&Value> = cards.as_array().unwrap().iter().map(|card| &card[1]).collect();
-    assert_eq!(names, ["list_directory", "read_file", "read_file", "write_file", "echo"]);
+    let cards = see(&browser, CARDS, |cards| {
+        cards[0][1] == "list_directory" && cards[0][0] == "done"
+    });
+    let names: Vec<&Value> = cards
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|card| &card[1])
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "list_directory",
+            "read_file",
+            "read_file",
+            "write_file",
+            "echo"
+        ]
+    );
     drop(browser);
     served.stop();
 }

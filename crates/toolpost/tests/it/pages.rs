@@ -10,9 +10,14 @@ fn alone_it_shows_a_page_that_helps() {
 #[test]
 fn help_lists_every_command() {
     Home::new().check("help", &["--help"]).expect(0);
-    Home::new().check("help_call", &["call", "--help"]).expect(0);
+    Home::new()
+        .check("help_call", &["call", "--help"])
+        .expect(0);
     let version = Home::new().run(&["--version"]).expect(0);
-    assert_eq!(version.stdout, format!("toolpost {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        version.stdout,
+        format!("toolpost {}\n", env!("CARGO_PKG_VERSION"))
+    );
     Home::new().check("unknown_command", &["cal"]).expect(2);
 }
 
@@ -21,12 +26,23 @@ fn tools_are_listed_and_searched() {
     let home = Home::new();
     home.check("tools", &["tools"]).expect(0);
     home.check("tools_json", &["tools", "--json"]).expect(0);
-    home.check("tools_openai", &["tools", "--format", "openai"]).expect(0);
-    home.check("tools_search", &["tools", "digest", "--deferred"]).expect(0);
-    home.check("tools_search_without_deferred", &["tools", "checksum"]).expect(1);
-    home.check("tools_filtered", &["tools", "--kind", "file", "--tag", "files", "--tag", "write"]).expect(0);
-    home.check("tools_hidden", &["tools", "--hidden", "--mode", "plan"]).expect(0);
-    home.check("tools_bad_format", &["tools", "--format", "xml"]).expect(2);
+    home.check("tools_openai", &["tools", "--format", "openai"])
+        .expect(0);
+    home.check("tools_search", &["tools", "digest", "--deferred"])
+        .expect(0);
+    home.check("tools_search_without_deferred", &["tools", "checksum"])
+        .expect(1);
+    home.check(
+        "tools_filtered",
+        &[
+            "tools", "--kind", "file", "--tag", "files", "--tag", "write",
+        ],
+    )
+    .expect(0);
+    home.check("tools_hidden", &["tools", "--hidden", "--mode", "plan"])
+        .expect(0);
+    home.check("tools_bad_format", &["tools", "--format", "xml"])
+        .expect(2);
     let limited = home.run(&["tools", "--limit", "1"]).expect(0);
     assert_eq!(limited.stdout.lines().count(), 1);
 }
@@ -62,12 +78,18 @@ fn completions_know_the_commands() {
 fn the_references_are_whole() {
     let home = Home::new();
     let cli = home.run(&["reference", "cli"]).expect(0).stdout;
-    for part in
-        ["# The command line", "### `toolpost serve`", "#### `toolpost journal verify`", "Exit codes: 0 done"]
-    {
+    for part in [
+        "# The command line",
+        "### `toolpost serve`",
+        "#### `toolpost journal verify`",
+        "Exit codes: 0 done",
+    ] {
         assert!(cli.contains(part), "`{part}` is missing");
     }
-    assert!(!cli.contains("`toolpost reference`"), "what is hidden stays hidden");
+    assert!(
+        !cli.contains("`toolpost reference`"),
+        "what is hidden stays hidden"
+    );
     let errors = home.run(&["reference", "errors"]).expect(0).stdout;
     assert!(errors.contains("| `schema_not_loaded` |"));
     let configuration = home.run(&["reference", "configuration"]).expect(0).stdout;
@@ -89,5 +111,6 @@ fn the_doctor_tells_what_is_in_place() {
     home.write("toolpost.yaml", "mode: plan\nrules: [allow write_file]\n");
     home.check("doctor_untrusted", &["doctor"]).expect(0);
     home.write("toolpost.yaml", "mode: plann\n");
-    home.check("doctor_bad_configuration", &["doctor"]).expect(1);
+    home.check("doctor_bad_configuration", &["doctor"])
+        .expect(1);
 }

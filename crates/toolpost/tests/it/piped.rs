@@ -52,7 +52,10 @@ impl PipedAgent {
                 agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
                 welcome
             }
-            Spoken::A2e => agent.ask("handshake/req", &json!({ "agent_id": "t", "agent_caps": ["tools"] })),
+            Spoken::A2e => agent.ask(
+                "handshake/req",
+                &json!({ "agent_id": "t", "agent_caps": ["tools"] }),
+            ),
         };
         agent
     }
@@ -71,7 +74,8 @@ impl PipedAgent {
         std::thread::spawn(move || {
             for line in output.lines() {
                 let Ok(line) = line else { return };
-                let message = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "unreadable": line }));
+                let message =
+                    serde_json::from_str(&line).unwrap_or_else(|_| json!({ "unreadable": line }));
                 if send.send(message).is_err() {
                     return;
                 }
@@ -80,7 +84,14 @@ impl PipedAgent {
         // Read, so that the process never waits for a full pipe.
         std::thread::spawn(move || std::io::copy(&mut stderr.by_ref(), &mut std::io::sink()));
         let input = child.stdin.take();
-        Self { child, spoken, input, lines, numbers: 0, welcome: Value::Null }
+        Self {
+            child,
+            spoken,
+            input,
+            lines,
+            numbers: 0,
+            welcome: Value::Null,
+        }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -88,7 +99,11 @@ impl PipedAgent {
     }
 
     pub(crate) fn send_text(&mut self, text: &str) {
-        self.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+        self.input
+            .as_mut()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -130,8 +145,12 @@ impl PipedAgent {
         loop {
             let message = self.next().expect("an answer, and not the end");
             let answered = match self.spoken {
-                Spoken::Mcp => message.get("id").filter(|_| message.get("method").is_none()),
-                Spoken::A2e => message.get("req_id").filter(|_| message["type"] != "tool/event"),
+                Spoken::Mcp => message
+                    .get("id")
+                    .filter(|_| message.get("method").is_none()),
+                Spoken::A2e => message
+                    .get("req_id")
+                    .filter(|_| message["type"] != "tool/event"),
             };
             if answered == Some(id) {
                 return message;
@@ -146,10 +165,14 @@ impl PipedAgent {
 
     pub(crate) fn begin_call(&mut self, tool: &str, arguments: &Value) -> Value {
         match self.spoken {
-            Spoken::Mcp => self.begin("tools/call", &json!({ "name": tool, "arguments": arguments })),
+            Spoken::Mcp => self.begin(
+                "tools/call",
+                &json!({ "name": tool, "arguments": arguments }),
+            ),
             Spoken::A2e => {
                 let session = self.welcome["session_id"].clone();
-                let fields = json!({ "tool_name": tool, "arguments": arguments, "session_id": session });
+                let fields =
+                    json!({ "tool_name": tool, "arguments": arguments, "session_id": session });
                 self.begin("tool/call/req", &fields)
             }
         }

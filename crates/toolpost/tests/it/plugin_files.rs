@@ -77,7 +77,10 @@ fn place(home: &Home, folder: &std::path::Path) {
     }
     // What would make the folder above the place to import from.
     fs::write(folder.join("__init__.py"), "").unwrap();
-    home.write_user(&format!("mode: bypass\namplifier: {{ python: '{}', core: stand_in }}\n", python()));
+    home.write_user(&format!(
+        "mode: bypass\namplifier: {{ python: '{}', core: stand_in }}\n",
+        python()
+    ));
 }
 
 fn host_file() -> String {
@@ -89,13 +92,22 @@ fn host_file() -> String {
 }
 
 fn look(operator: &mut Http, path: &str) -> Value {
-    let answer = operator.post("/tools/look/call", &json!({ "path": path }).to_string()).unwrap().json();
+    let answer = operator
+        .post("/tools/look/call", &json!({ "path": path }).to_string())
+        .unwrap()
+        .json();
     answer["structured_content"].clone()
 }
 
 fn serve(home: &Home, folder: &std::path::Path) -> Served {
     let host_file = folder.join("host.yaml");
-    let words = ["serve", "--http", "127.0.0.1:0", "--a2e-config", host_file.to_str().unwrap()];
+    let words = [
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--a2e-config",
+        host_file.to_str().unwrap(),
+    ];
     let mut command = home.command(&words);
     command.env("PATH", std::env::var("PATH").unwrap());
     Served::spawn(&mut command)
@@ -111,7 +123,11 @@ fn a_plugin_reads_code_and_what_its_metadata_names_and_nothing_else_beside_the_f
     for (name, may) in FILES {
         let path = folder.join(name);
         let seen = look(&mut operator, path.to_str().unwrap());
-        assert_eq!(seen["code"], "contentcontent", "{name}: {seen} {}", host.banner);
+        assert_eq!(
+            seen["code"], "contentcontent",
+            "{name}: {seen} {}",
+            host.banner
+        );
         let text = seen["seen"].as_str().unwrap();
         assert_eq!(!text.starts_with("refused: "), may, "{name}: {text}");
         assert!(!text.contains("content-of-a-token"), "{name}");
@@ -129,5 +145,8 @@ fn the_hosts_file_is_hidden_from_plugins_in_the_workspace_too() {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     assert_eq!(look(&mut operator, &path("notes.txt"))["seen"], "content");
     let seen = look(&mut operator, &path("host.yaml"));
-    assert!(seen["seen"].as_str().unwrap().starts_with("refused: "), "{seen}");
+    assert!(
+        seen["seen"].as_str().unwrap().starts_with("refused: "),
+        "{seen}"
+    );
 }

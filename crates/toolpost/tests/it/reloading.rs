@@ -27,8 +27,14 @@ const OPERATOR: &str = "operator-with-a-long-token";
 /// A host with an operator who may look at it, and a file given by name that the test changes.
 fn serve(home: &Home, text: &str) -> (Served, Http) {
     use sha2::{Digest as _, Sha256};
-    let hash: String = Sha256::digest(OPERATOR).iter().map(|byte| format!("{byte:02x}")).collect();
-    home.write("token.yaml", &format!("tokens: [{{ name: me, role: operator, sha256: {hash} }}]\n"));
+    let hash: String = Sha256::digest(OPERATOR)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    home.write(
+        "token.yaml",
+        &format!("tokens: [{{ name: me, role: operator, sha256: {hash} }}]\n"),
+    );
     home.write("toolpost.yaml", text);
     let served = Served::start(home, &["--config", "token.yaml"]);
     let operator = Http::connect(served.address, OPERATOR).unwrap();
@@ -36,8 +42,17 @@ fn serve(home: &Home, text: &str) -> (Served, Http) {
 }
 
 fn outcome(http: &mut Http, tool: &str, arguments: &Value) -> String {
-    let answer = http.post(&format!("/tools/{tool}/call?timeout=1"), &arguments.to_string()).unwrap().json();
-    answer["outcome"].as_str().unwrap_or_else(|| panic!("{answer:#}")).to_owned()
+    let answer = http
+        .post(
+            &format!("/tools/{tool}/call?timeout=1"),
+            &arguments.to_string(),
+        )
+        .unwrap()
+        .json();
+    answer["outcome"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{answer:#}"))
+        .to_owned()
 }
 
 #[test]
@@ -47,7 +62,10 @@ fn a_changed_file_is_in_force_without_a_restart() {
     let mut agent = served.connect(&home);
     let hello = json!({ "message": "hi" });
     assert_eq!(outcome(&mut agent, "echo", &hello), "succeeded");
-    home.write("toolpost.yaml", "rules: [deny echo]\ntools: { file_info: { enabled: false } }\n");
+    home.write(
+        "toolpost.yaml",
+        "rules: [deny echo]\ntools: { file_info: { enabled: false } }\n",
+    );
     let after = until_reloaded(&mut operator, 0);
     assert_eq!(after["configuration"]["problem"], Value::Null);
     assert_ne!(outcome(&mut agent, "echo", &hello), "succeeded");
@@ -73,15 +91,38 @@ fn a_bad_file_keeps_what_was_in_force_and_is_told_of() {
     let after = until_reloaded(&mut operator, 0);
     let problem = after["configuration"]["problem"].as_str().unwrap();
     assert!(problem.contains("--> toolpost.yaml:1:9"), "{problem}");
-    assert_ne!(outcome(&mut agent, "echo", &hello), "succeeded", "the old rule still denies");
+    assert_ne!(
+        outcome(&mut agent, "echo", &hello),
+        "succeeded",
+        "the old rule still denies"
+    );
     let doctor = home.run(&["doctor", "--config", "token.yaml"]).expect(1);
-    assert!(doctor.stdout.contains("keeps the one before"), "{}", doctor.stdout);
+    assert!(
+        doctor.stdout.contains("keeps the one before"),
+        "{}",
+        doctor.stdout
+    );
     // So does a rule that fails its own test, and a file given by name that is broken.
-    home.write("toolpost.yaml", "rules:\n  - { rule: deny shell(rm *), tests: { match: [ls] } }\n");
-    let after = until_reloaded(&mut operator, after["configuration"]["reloads"].as_u64().unwrap());
-    assert!(after["configuration"]["problem"].as_str().unwrap().contains("toolpost.yaml:2"), "{after:#}");
+    home.write(
+        "toolpost.yaml",
+        "rules:\n  - { rule: deny shell(rm *), tests: { match: [ls] } }\n",
+    );
+    let after = until_reloaded(
+        &mut operator,
+        after["configuration"]["reloads"].as_u64().unwrap(),
+    );
+    assert!(
+        after["configuration"]["problem"]
+            .as_str()
+            .unwrap()
+            .contains("toolpost.yaml:2"),
+        "{after:#}"
+    );
     home.write("toolpost.yaml", "");
-    let after = until_reloaded(&mut operator, after["configuration"]["reloads"].as_u64().unwrap());
+    let after = until_reloaded(
+        &mut operator,
+        after["configuration"]["reloads"].as_u64().unwrap(),
+    );
     assert_eq!(after["configuration"]["problem"], Value::Null);
     assert_eq!(outcome(&mut agent, "echo", &hello), "succeeded");
     let (_, said) = served.stop();
@@ -92,21 +133,43 @@ fn a_bad_file_keeps_what_was_in_force_and_is_told_of() {
 fn a_call_that_runs_survives_and_what_needs_a_restart_is_named() {
     let home = Home::new();
     let (served, mut operator) = serve(&home, "");
-    std::fs::File::create(home.workspace().join("huge")).unwrap().set_len(1 << 40).unwrap();
+    std::fs::File::create(home.workspace().join("huge"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
     let mut agent = served.connect(&home);
     agent.get("/tools/file_info").unwrap();
     // A terabyte is hashed until the call's own deadline, long after the reload.
     let caller = std::thread::spawn(move || {
-        agent.post("/tools/file_info/call?timeout=20", r#"{"path":"huge"}"#).unwrap()
+        agent
+            .post("/tools/file_info/call?timeout=20", r#"{"path":"huge"}"#)
+            .unwrap()
     });
-    assert!((0..100_000).any(|_| operator.get("/health").unwrap().json()["running"] == 1), "it never ran");
-    home.write("toolpost.yaml", "rules: [deny file_info]\nlimits: { queue: 7 }\n");
+    assert!(
+        (0..100_000).any(|_| operator.get("/health").unwrap().json()["running"] == 1),
+        "it never ran"
+    );
+    home.write(
+        "toolpost.yaml",
+        "rules: [deny file_info]\nlimits: { queue: 7 }\n",
+    );
     let after = until_reloaded(&mut operator, 0);
     assert_eq!(after["configuration"]["after_restart"], json!(["limits"]));
-    assert_eq!(operator.get("/health").unwrap().json()["running"], 1, "the call goes on");
+    assert_eq!(
+        operator.get("/health").unwrap().json()["running"],
+        1,
+        "the call goes on"
+    );
     let answer = caller.join().unwrap().json();
     assert_eq!(answer["outcome"], "timed_out", "{answer:#}");
-    assert_ne!(outcome(&mut served.connect(&home), "file_info", &json!({ "path": "." })), "succeeded");
+    assert_ne!(
+        outcome(
+            &mut served.connect(&home),
+            "file_info",
+            &json!({ "path": "." })
+        ),
+        "succeeded"
+    );
     served.stop();
 }
 
@@ -116,15 +179,24 @@ fn trust_and_a_signal_are_taken_up_too() {
     let (served, mut operator) = serve(&home, "rules: [allow write_file]\n");
     let mut agent = served.connect(&home);
     let mut would_run = || {
-        let told = agent.post("/tools/write_file/explain", r#"{"path":"x","content":"y"}"#).unwrap().json();
-        told["decision"]["behavior"].as_str().unwrap_or_else(|| panic!("{told:#}")).to_owned()
+        let told = agent
+            .post("/tools/write_file/explain", r#"{"path":"x","content":"y"}"#)
+            .unwrap()
+            .json();
+        told["decision"]["behavior"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{told:#}"))
+            .to_owned()
     };
     assert_eq!(would_run(), "ask");
     home.run(&["trust", "--config", "token.yaml"]).expect(0);
     let after = until_reloaded(&mut operator, 0);
     assert_eq!(would_run(), "allow");
     served.signal(Signal::HUP);
-    until_reloaded(&mut operator, after["configuration"]["reloads"].as_u64().unwrap());
+    until_reloaded(
+        &mut operator,
+        after["configuration"]["reloads"].as_u64().unwrap(),
+    );
     assert_eq!(served.stop().0.code(), Some(0), "the signal did not end it");
 }
 
@@ -136,7 +208,17 @@ fn a_server_that_is_added_waits_for_a_restart_and_is_named() {
     let after = until_reloaded(&mut operator, 0);
     assert_eq!(after["configuration"]["after_restart"], json!(["mcp"]));
     let doctor = home.run(&["doctor"]);
-    assert!(doctor.stdout.contains("not taken up: mcp"), "{}", doctor.stdout);
-    assert!(doctor.stdout.contains("late (program): the running host does not know it"), "{}", doctor.stdout);
+    assert!(
+        doctor.stdout.contains("not taken up: mcp"),
+        "{}",
+        doctor.stdout
+    );
+    assert!(
+        doctor
+            .stdout
+            .contains("late (program): the running host does not know it"),
+        "{}",
+        doctor.stdout
+    );
     served.stop();
 }

@@ -24,8 +24,15 @@ impl Bench {
         }
         // Nobody is there to answer. What the tool itself gives is looked at, not what is shown of it.
         let config = home.workspace().with_file_name("run-code.yaml");
-        std::fs::write(&config, "approvals: { timeout: 20ms }\nlimits: { inline_chars: 400000 }\n").unwrap();
-        let served = Served::start(&home, &["--mode", mode, "--config", config.to_str().unwrap()]);
+        std::fs::write(
+            &config,
+            "approvals: { timeout: 20ms }\nlimits: { inline_chars: 400000 }\n",
+        )
+        .unwrap();
+        let served = Served::start(
+            &home,
+            &["--mode", mode, "--config", config.to_str().unwrap()],
+        );
         let http = served.connect(&home);
         Self { home, served, http }
     }
@@ -37,7 +44,10 @@ impl Bench {
 
     fn run_with(&mut self, code: &str, mut arguments: Value) -> Value {
         arguments["code"] = code.into();
-        self.http.post("/tools/run_code/call", &arguments.to_string()).unwrap().json()
+        self.http
+            .post("/tools/run_code/call", &arguments.to_string())
+            .unwrap()
+            .json()
     }
 
     #[track_caller]
@@ -71,7 +81,10 @@ impl Expected {
             Self::Error(kind, end) => {
                 let error = &result["error"];
                 let message = error["message"].as_str().unwrap_or_default();
-                assert!(error["code"] == *kind && message.contains(end), "{code}\n{result:#}");
+                assert!(
+                    error["code"] == *kind && message.contains(end),
+                    "{code}\n{result:#}"
+                );
             }
         }
     }
@@ -84,17 +97,32 @@ fn a_run_gives_the_value_of_its_last_line() {
     for (code, expected) in [
         ("1 + 1", Value(json!(2))),
         ("x = 1", Value(json!(null))),
-        ("{'a': [1, (2, 3)], 5: None}", Value(json!({ "a": [1, [2, 3]], "5": null }))),
-        ("class Point:\n    def __init__(self):\n        self.x = 1\nPoint()", Value(json!({ "x": 1 }))),
-        ("18446744073709551615", Value(json!(18_446_744_073_709_551_615_u64))),
+        (
+            "{'a': [1, (2, 3)], 5: None}",
+            Value(json!({ "a": [1, [2, 3]], "5": null })),
+        ),
+        (
+            "class Point:\n    def __init__(self):\n        self.x = 1\nPoint()",
+            Value(json!({ "x": 1 })),
+        ),
+        (
+            "18446744073709551615",
+            Value(json!(18_446_744_073_709_551_615_u64)),
+        ),
         ("float('nan')", Shown("nan")),
         ("[1e999]", Shown("[inf]")),
         ("10 ** 30", Shown("1000000000000000000000000000000")),
         ("{(1, 2): 3}", Shown("{(1, 2): 3}")),
         ("b'ab'", Shown("b'ab'")),
-        ("def f():\n    return 1 / 0\n\nf()", Error("python_error", "ZeroDivisionError: division by zero")),
+        (
+            "def f():\n    return 1 / 0\n\nf()",
+            Error("python_error", "ZeroDivisionError: division by zero"),
+        ),
         ("x = = 1", Error("python_error", "SyntaxError")),
-        ("import subprocess", Error("python_error", "ModuleNotFoundError")),
+        (
+            "import subprocess",
+            Error("python_error", "ModuleNotFoundError"),
+        ),
     ] {
         bench.check(code, &expected);
     }
@@ -102,16 +130,24 @@ fn a_run_gives_the_value_of_its_last_line() {
     assert_eq!(result["content"][0]["text"], "one\ntwo 2\n");
     assert_eq!(result["error"]["details"]["line"], 3);
     assert_eq!(result["error"]["retry"]["safe"], true, "nothing was called");
-    let result =
-        bench.run_with("sum(numbers) + len(name)", json!({ "inputs": { "numbers": [1, 2], "name": "ab" } }));
+    let result = bench.run_with(
+        "sum(numbers) + len(name)",
+        json!({ "inputs": { "numbers": [1, 2], "name": "ab" } }),
+    );
     assert_eq!(result["content"][0]["text"], "=> 5");
 }
 
 #[test]
 fn nothing_is_left_of_a_run_for_the_next() {
     let mut bench = Bench::new("default");
-    assert_eq!(bench.run("leak = 1\nleak")["structured_content"]["value"], 1);
-    bench.check("leak", &Expected::Error("python_error", "NameError: name 'leak' is not defined"));
+    assert_eq!(
+        bench.run("leak = 1\nleak")["structured_content"]["value"],
+        1
+    );
+    bench.check(
+        "leak",
+        &Expected::Error("python_error", "NameError: name 'leak' is not defined"),
+    );
 }
 
 #[test]
@@ -119,9 +155,18 @@ fn arguments_that_cannot_work_are_refused_before_anything_runs() {
     let mut bench = Bench::new("default");
     for (arguments, part) in [
         (json!({ "code": " " }), "there is no code"),
-        (json!({ "code": "1", "inputs": { "a b": 1 } }), "cannot be the name of a variable"),
-        (json!({ "code": "1", "inputs": { "class": 1 } }), "cannot be the name of a variable"),
-        (json!({ "code": "1", "timeout_seconds": 0 }), "timeout_seconds"),
+        (
+            json!({ "code": "1", "inputs": { "a b": 1 } }),
+            "cannot be the name of a variable",
+        ),
+        (
+            json!({ "code": "1", "inputs": { "class": 1 } }),
+            "cannot be the name of a variable",
+        ),
+        (
+            json!({ "code": "1", "timeout_seconds": 0 }),
+            "timeout_seconds",
+        ),
         (json!({ "code": "1", "language": "ruby" }), "language"),
         (
             json!({ "code": "1", "tools": ["no_such_tool"] }),
@@ -129,8 +174,15 @@ fn arguments_that_cannot_work_are_refused_before_anything_runs() {
         ),
         (json!({ "code": "x".repeat(300 << 10) }), "the limit is"),
     ] {
-        let answer = bench.http.post("/tools/run_code/call", &arguments.to_string()).unwrap().json();
+        let answer = bench
+            .http
+            .post("/tools/run_code/call", &arguments.to_string())
+            .unwrap()
+            .json();
         assert_eq!(answer["error"]["class"], "invalid_arguments", "{answer:#}");
-        assert!(answer["error"]["message"].to_string().contains(part), "{answer:#}");
+        assert!(
+            answer["error"]["message"].to_string().contains(part),
+            "{answer:#}"
+        );
     }
 }

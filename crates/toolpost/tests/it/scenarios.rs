@@ -36,11 +36,20 @@ impl Scene {
     /// The same after files were written: those of the workspace, and those beside the configuration.
     fn prepared(config: &str, prepare: impl FnOnce(&Home)) -> Self {
         let home = Home::new();
-        std::fs::write(beside(&home, "trusted.yaml"), config.replace("PYTHON", python())).unwrap();
+        std::fs::write(
+            beside(&home, "trusted.yaml"),
+            config.replace("PYTHON", python()),
+        )
+        .unwrap();
         prepare(&home);
         let served = Served::spawn(&mut command(&home, &["serve", "--http", "127.0.0.1:0"]));
         let (agent, operator) = (served.connect(&home), served.socket(&home));
-        Self { home, served, agent, operator }
+        Self {
+            home,
+            served,
+            agent,
+            operator,
+        }
     }
 
     fn run(&self, words: &[&str]) -> Ran {
@@ -57,21 +66,33 @@ impl Scene {
         let (name, query) = tool.split_once('?').unwrap_or((tool, ""));
         let headers = format!("Toolpost-Call-Id: {id}\r\n{headers}");
         self.agent
-            .send("POST", &format!("/tools/{name}/call?{query}"), &headers, &arguments.to_string())
+            .send(
+                "POST",
+                &format!("/tools/{name}/call?{query}"),
+                &headers,
+                &arguments.to_string(),
+            )
             .unwrap()
     }
 
     /// Begins a call in the background and gives its id.
     fn begin(&mut self, id: &str, tool: &str, arguments: &Value) -> String {
         let begun = self.call(id, &format!("{tool}?background=true"), arguments);
-        begun["invocation_id"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned()
+        begun["invocation_id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{begun}"))
+            .to_owned()
     }
 
     /// The view of a call once it is as wanted.
     fn wait(&mut self, invocation: &str, is_reached: impl Fn(&Value) -> bool) -> Value {
         let mut told = Value::Null;
         for _ in 0..6_000 {
-            told = self.agent.get(&format!("/invocations/{invocation}")).unwrap().json();
+            told = self
+                .agent
+                .get(&format!("/invocations/{invocation}"))
+                .unwrap()
+                .json();
             if is_reached(&told) {
                 return told;
             }
@@ -87,12 +108,20 @@ impl Scene {
     /// Answers a question as soon as it is asked.
     fn answer(&mut self, question: &str, verdict: &Value) {
         self.wait(question, |told| told["stage"] == "await_approval");
-        let told = self.operator.post(&format!("/approvals/{question}"), &verdict.to_string()).unwrap();
+        let told = self
+            .operator
+            .post(&format!("/approvals/{question}"), &verdict.to_string())
+            .unwrap();
         assert_eq!(told.status, 200, "{told:?}");
     }
 
     fn exported(&self) -> Exported {
-        Exported::read(&self.run(&["journal", "export", "--format", "agent-tool"]).expect(0).stdout)
+        Exported::read(
+            &self
+                .run(&["journal", "export", "--format", "agent-tool"])
+                .expect(0)
+                .stdout,
+        )
     }
 }
 
@@ -103,6 +132,9 @@ fn beside(home: &Home, name: &str) -> std::path::PathBuf {
 
 fn command(home: &Home, words: &[&str]) -> Command {
     let mut command = home.command(words);
-    command.arg("--config").arg(beside(home, "trusted.yaml")).env("PATH", std::env::var_os("PATH").unwrap());
+    command
+        .arg("--config")
+        .arg(beside(home, "trusted.yaml"))
+        .env("PATH", std::env::var_os("PATH").unwrap());
     command
 }

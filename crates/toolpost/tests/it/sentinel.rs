@@ -27,9 +27,13 @@ pub(super) const KEY_LINE: &str = "c2VudGluZWwtb2YtYS1wcml2YXRlLWtleS1pbi1hLWZpb
 
 /// Every text that must be nowhere, in every form that is looked for.
 fn forbidden() -> Vec<String> {
-    let hex: String = IN_ENVIRONMENT.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let mut all: Vec<String> =
-        [IN_ENVIRONMENT, IN_SENSITIVE_FIELD, BY_SHAPE, KEY_LINE].map(str::to_owned).to_vec();
+    let hex: String = IN_ENVIRONMENT
+        .bytes()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut all: Vec<String> = [IN_ENVIRONMENT, IN_SENSITIVE_FIELD, BY_SHAPE, KEY_LINE]
+        .map(str::to_owned)
+        .to_vec();
     // What `base64` makes of the whole, and of it behind one or two bytes.
     all.extend(
         [
@@ -46,9 +50,13 @@ fn forbidden() -> Vec<String> {
 #[track_caller]
 pub(super) fn check(what: &str, bytes: &[u8]) {
     for sentinel in forbidden() {
-        let found = bytes.windows(sentinel.len()).position(|window| window == sentinel.as_bytes());
+        let found = bytes
+            .windows(sentinel.len())
+            .position(|window| window == sentinel.as_bytes());
         if let Some(at) = found {
-            let around = String::from_utf8_lossy(&bytes[at.saturating_sub(120)..(at + 160).min(bytes.len())]);
+            let around = String::from_utf8_lossy(
+                &bytes[at.saturating_sub(120)..(at + 160).min(bytes.len())],
+            );
             panic!("`{sentinel}` is in {what}: …{around}…");
         }
     }
@@ -74,7 +82,9 @@ impl Laid {
 
     pub(super) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.home.command(words);
-        command.env("PATH", std::env::var_os("PATH").unwrap()).env("SENTINEL_API_KEY", IN_ENVIRONMENT);
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("SENTINEL_API_KEY", IN_ENVIRONMENT);
         command.env("TOOLPOST_LOG", "trace");
         command
     }
@@ -88,7 +98,10 @@ impl Laid {
     #[track_caller]
     pub(super) fn run(&self, words: &[&str]) -> Ran {
         let ran = Ran::from(self.command(words).output().unwrap());
-        check(&format!("what `toolpost {words:?}` says"), format!("{}{}", ran.stdout, ran.stderr).as_bytes());
+        check(
+            &format!("what `toolpost {words:?}` says"),
+            format!("{}{}", ran.stdout, ran.stderr).as_bytes(),
+        );
         ran
     }
 
@@ -132,7 +145,12 @@ pub(super) fn post(http: &mut Http, path: &str, body: &serde_json::Value) -> ser
 
 /// A call over HTTP whose events are streamed: every byte of the stream.
 #[track_caller]
-pub(super) fn streamed(served: &Served, home: &Home, path: &str, body: &serde_json::Value) -> String {
+pub(super) fn streamed(
+    served: &Served,
+    home: &Home,
+    path: &str,
+    body: &serde_json::Value,
+) -> String {
     let mut stream = TcpStream::connect(served.address).unwrap();
     let (token, body) = (Served::token(home), body.to_string());
     write!(

@@ -35,11 +35,15 @@ impl Served {
         loop {
             let before = banner.len();
             if stderr.read_line(&mut banner).unwrap() == 0 {
-                panic!("it ended with {:?} instead of serving:\n{banner}", child.wait().unwrap());
+                panic!(
+                    "it ended with {:?} instead of serving:\n{banner}",
+                    child.wait().unwrap()
+                );
             }
             let line = banner[before..].trim();
-            if let Some(found) =
-                line.strip_prefix("listening").and_then(|rest| rest.trim().strip_prefix("http://"))
+            if let Some(found) = line
+                .strip_prefix("listening")
+                .and_then(|rest| rest.trim().strip_prefix("http://"))
             {
                 address = found.parse().ok();
             }
@@ -53,7 +57,12 @@ impl Served {
             stderr.read_to_string(&mut rest).unwrap();
             rest
         });
-        Self { child, address: address.expect("the banner says where it listens"), banner, rest: Some(rest) }
+        Self {
+            child,
+            address: address.expect("the banner says where it listens"),
+            banner,
+            rest: Some(rest),
+        }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -61,7 +70,10 @@ impl Served {
     }
 
     pub(crate) fn token(home: &Home) -> String {
-        std::fs::read_to_string(home.data_dir().join("token")).unwrap().trim().to_owned()
+        std::fs::read_to_string(home.data_dir().join("token"))
+            .unwrap()
+            .trim()
+            .to_owned()
     }
 
     /// A connection with the token of the file the banner names.

@@ -41,13 +41,19 @@ fn mixed_traffic_leaves_the_host_as_it_was() {
     });
     println!("{}", ledger.report());
     let complaints = ledger.complaints();
-    assert!(complaints.is_empty(), "seed {seed}:\n{}", complaints.join("\n"));
+    assert!(
+        complaints.is_empty(),
+        "seed {seed}:\n{}",
+        complaints.join("\n")
+    );
 }
 
 /// Checks the record of a host that does not run.
 fn verify(ledger: &Ledger, which: &str, ran: &Ran) {
     if ran.code != 0 {
-        ledger
-            .complain(format!("{which}: `journal verify` ended {}:\n{}{}", ran.code, ran.stdout, ran.stderr));
+        ledger.complain(format!(
+            "{which}: `journal verify` ended {}:\n{}{}",
+            ran.code, ran.stdout, ran.stderr
+        ));
     }
 }

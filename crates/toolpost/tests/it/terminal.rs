@@ -13,5 +13,8 @@ fn prompts() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(!said.contains("skipped") && !said.contains("Ran 0 tests"), "{said}");
+    assert!(
+        !said.contains("skipped") && !said.contains("Ran 0 tests"),
+        "{said}"
+    );
 }

@@ -10,7 +10,11 @@ fn write(home: &Home) -> Ran {
 fn a_file_found_in_the_workspace_may_only_restrict_until_it_is_trusted() {
     let home = Home::new();
     home.write("toolpost.yaml", "rules:\n  - allow write_file\n");
-    home.check("untrusted_allow", &["call", "write_file", "path=x", "content=y"]).expect(3);
+    home.check(
+        "untrusted_allow",
+        &["call", "write_file", "path=x", "content=y"],
+    )
+    .expect(3);
     assert!(!home.workspace().join("x").exists());
     home.check("trust", &["trust"]).expect(0);
     home.check("trust_again", &["trust"]).expect(0);
@@ -18,11 +22,22 @@ fn a_file_found_in_the_workspace_may_only_restrict_until_it_is_trusted() {
     let listed = home.run(&["trust", "--list", "--json"]).expect(0).json();
     assert_eq!(listed[0]["sha256"].as_str().unwrap().len(), 64);
     let allowed = write(&home).expect(0);
-    assert_eq!((home.read("x").as_str(), allowed.stderr.as_str()), ("y", ""), "no warning any more");
+    assert_eq!(
+        (home.read("x").as_str(), allowed.stderr.as_str()),
+        ("y", ""),
+        "no warning any more"
+    );
 
-    home.write("toolpost.yaml", "rules:\n  - allow write_file\n  - allow echo\n");
+    home.write(
+        "toolpost.yaml",
+        "rules:\n  - allow write_file\n  - allow echo\n",
+    );
     let changed = write(&home).expect(3);
-    assert!(changed.stderr.contains("not trusted"), "a changed file needs trust again: {}", changed.stderr);
+    assert!(
+        changed.stderr.contains("not trusted"),
+        "a changed file needs trust again: {}",
+        changed.stderr
+    );
     home.run(&["trust"]).expect(0);
     write(&home).expect(0);
     home.check("trust_forget", &["trust", "--forget"]).expect(0);
@@ -34,14 +49,31 @@ fn a_file_found_in_the_workspace_may_only_restrict_until_it_is_trusted() {
 fn what_restricts_counts_at_once() {
     let home = Home::new();
     home.write("toolpost.yaml", "mode: plan\n");
-    home.check("untrusted_plan", &["call", "write_file", "path=x", "content=y"]).expect(3);
+    home.check(
+        "untrusted_plan",
+        &["call", "write_file", "path=x", "content=y"],
+    )
+    .expect(3);
     home.write("toolpost.yaml", "rules: [deny echo]\n");
     home.run(&["call", "echo", "message=x"]).expect(3);
-    home.write("toolpost.yaml", "tools: { echo: { enabled: false } }\nlimits: { argument_bytes: 1KiB }\n");
+    home.write(
+        "toolpost.yaml",
+        "tools: { echo: { enabled: false } }\nlimits: { argument_bytes: 1KiB }\n",
+    );
     let off = home.run(&["call", "echo", "message=x"]).expect(3);
-    assert!(off.stderr.contains("the operator switched it off"), "{}", off.stderr);
-    let large = home.run(&["call", "read_file", &format!("path={}", "x".repeat(2_000))]).expect(1);
-    assert!(large.stderr.contains("limits.argument_bytes"), "{}", large.stderr);
+    assert!(
+        off.stderr.contains("the operator switched it off"),
+        "{}",
+        off.stderr
+    );
+    let large = home
+        .run(&["call", "read_file", &format!("path={}", "x".repeat(2_000))])
+        .expect(1);
+    assert!(
+        large.stderr.contains("limits.argument_bytes"),
+        "{}",
+        large.stderr
+    );
 }
 
 #[test]
@@ -55,7 +87,11 @@ fn what_loosens_is_named_and_ignored() {
          limits: { deadline: 1h }\n\
          tools: { write_file: { class: read } }\n",
     );
-    home.check("untrusted_loosening", &["call", "write_file", "path=x", "content=y"]).expect(3);
+    home.check(
+        "untrusted_loosening",
+        &["call", "write_file", "path=x", "content=y"],
+    )
+    .expect(3);
     home.run(&["call", "echo", "message=x"]).expect(3);
 }
 
@@ -63,7 +99,16 @@ fn what_loosens_is_named_and_ignored() {
 fn a_file_given_by_name_is_trusted() {
     let home = Home::new();
     home.write("mine.yaml", "rules:\n  - allow write_file\n");
-    let written = home.run(&["call", "write_file", "path=x", "content=y", "--config", "mine.yaml"]).expect(0);
+    let written = home
+        .run(&[
+            "call",
+            "write_file",
+            "path=x",
+            "content=y",
+            "--config",
+            "mine.yaml",
+        ])
+        .expect(0);
     assert_eq!(written.stderr, "");
     home.check("trust_nothing", &["trust"]).expect(1);
 }

@@ -15,15 +15,18 @@ const PACKAGE: &str = "tool-word-count/amplifier_module_tool_word_count/__init__
 fn python() -> &'static str {
     static FOUND: OnceLock<String> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let asked =
-            Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+        let asked = Command::new("python3")
+            .args(["-c", "import sys; print(sys.executable)"])
+            .output()
+            .unwrap();
         String::from_utf8(asked.stdout).unwrap().trim().to_owned()
     })
 }
 
 fn scaffold() -> Home {
     let home = Home::new();
-    home.run(&["new", "tool", "word-count", "--lang", "python"]).expect(0);
+    home.run(&["new", "tool", "word-count", "--lang", "python"])
+        .expect(0);
     home
 }
 
@@ -33,9 +36,15 @@ fn validate(home: &Home, arguments: &[&str]) -> Ran {
 
 /// The checks that failed, each with its weight.
 fn failed(report: &Value) -> Vec<(String, String)> {
-    let checks = report["checks"].as_array().unwrap().iter().filter(|check| check["passed"] == false);
+    let checks = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["passed"] == false);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let mut failed: Vec<_> = checks.map(|check| (text(&check["name"]), text(&check["severity"]))).collect();
+    let mut failed: Vec<_> = checks
+        .map(|check| (text(&check["name"]), text(&check["severity"])))
+        .collect();
     failed.dedup();
     failed
 }
@@ -65,7 +74,11 @@ fn check(change: &[(&str, &str)], expected: &[&str]) {
     let found = marks(&report);
     assert_eq!(found, expected, "{report:#}");
     let passes = expected.iter().all(|name| name.ends_with('?'));
-    assert_eq!((report["passed"] == true, ran.code), (passes, i32::from(!passes)), "{report:#}");
+    assert_eq!(
+        (report["passed"] == true, ran.code),
+        (passes, i32::from(!passes)),
+        "{report:#}"
+    );
 }
 
 #[test]
@@ -76,19 +89,39 @@ fn a_new_python_module_passes() {
     let shown = ["validate", "tool-word-count"];
     home.compare("validate_python", &shown, &ran);
     // The package's own folder, from inside, and as JSON.
-    let ran =
-        validate(&home, &["tool-word-count/amplifier_module_tool_word_count", "--json", "--type", "tool"]);
-    home.compare("validate_python_json", &["validate", "--json", "--type", "tool"], &ran);
+    let ran = validate(
+        &home,
+        &[
+            "tool-word-count/amplifier_module_tool_word_count",
+            "--json",
+            "--type",
+            "tool",
+        ],
+    );
+    home.compare(
+        "validate_python_json",
+        &["validate", "--json", "--type", "tool"],
+        &ran,
+    );
     assert_eq!(ran.json()["passed"], true);
 }
 
 #[test]
 fn a_module_without_calls_is_only_looked_at() {
     let home = scaffold();
-    let report = validate(&home, &["tool-word-count", "--no-calls", "--json"]).expect(0).json();
-    let names: Vec<&str> =
-        report["checks"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-    assert!(names.contains(&"tool_execute") && !names.contains(&"empty_input"), "{names:?}");
+    let report = validate(&home, &["tool-word-count", "--no-calls", "--json"])
+        .expect(0)
+        .json();
+    let names: Vec<&str> = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"tool_execute") && !names.contains(&"empty_input"),
+        "{names:?}"
+    );
 }
 
 #[test]
@@ -99,24 +132,43 @@ fn it_is_mounted_once_and_with_the_configuration_that_is_given() {
                    os.write(descriptor, b'x')\n    if os.fstat(descriptor).st_size > 1 or (config or {}).get('limit') != 5:\n        \
                    raise RuntimeError('mounted twice, or without its configuration')\n    tool = ";
     home.write(PACKAGE, &source.replacen("    tool = ", counted, 1));
-    validate(&home, &["tool-word-count", "--mount-config", r#"{"limit": 5}"#]).expect(0);
+    validate(
+        &home,
+        &["tool-word-count", "--mount-config", r#"{"limit": 5}"#],
+    )
+    .expect(0);
     validate(&home, &["tool-word-count"]).expect(1);
 }
 
 #[test]
 fn what_cannot_be_loaded() {
-    check(&[("import logging\n", "import logging\nimport nowhere_to_be_found\n")], &["module_importable"]);
-    check(&[("async def mount(", "async def mounting(")], &["mount_exists"]);
+    check(
+        &[(
+            "import logging\n",
+            "import logging\nimport nowhere_to_be_found\n",
+        )],
+        &["module_importable"],
+    );
+    check(
+        &[("async def mount(", "async def mounting(")],
+        &["mount_exists"],
+    );
 }
 
 #[test]
 fn what_does_not_mount() {
     let started = "    tool = WordCountTool(coordinator, config or {})\n";
-    check(&[(started, "    raise RuntimeError('not today')\n")], &["protocol_compliance"]);
+    check(
+        &[(started, "    raise RuntimeError('not today')\n")],
+        &["protocol_compliance"],
+    );
     check(&[(started, "    return None\n")], &["protocol_compliance"]);
     check(
         &[
-            ("coordinator: ModuleCoordinator, config: dict[str, Any] | None = None) -> None", "coordinator)"),
+            (
+                "coordinator: ModuleCoordinator, config: dict[str, Any] | None = None) -> None",
+                "coordinator)",
+            ),
             ("config or {}", "{}"),
         ],
         &["mount_signature", "protocol_compliance"],
@@ -126,7 +178,10 @@ fn what_does_not_mount() {
 #[test]
 fn tools_that_are_not_quite_tools() {
     check(
-        &[("    name = \"word_count\"\n", "    name = \"\"\n"), ("name=tool.name", "name=\"word_count\"")],
+        &[
+            ("    name = \"word_count\"\n", "    name = \"\"\n"),
+            ("name=tool.name", "name=\"word_count\""),
+        ],
         &["tool_name"],
     );
     check(&[("name=tool.name", "name=\"counting\"")], &["mount_name?"]);
@@ -134,27 +189,48 @@ fn tools_that_are_not_quite_tools() {
         &[("    description = \"Counts", "    summary = \"Counts")],
         &["protocol_compliance", "tool_description?"],
     );
-    check(&[("    input_schema = {", "    schema = {")], &["tool_input_schema?"]);
-    check(&[("\"required\": [\"text\"]", "\"required\": [\"words\"]")], &["input_schema_valid"]);
-    check(&[("\"type\": \"object\"", "\"type\": \"objekt\"")], &["input_schema_valid"]);
+    check(
+        &[("    input_schema = {", "    schema = {")],
+        &["tool_input_schema?"],
+    );
+    check(
+        &[("\"required\": [\"text\"]", "\"required\": [\"words\"]")],
+        &["input_schema_valid"],
+    );
+    check(
+        &[("\"type\": \"object\"", "\"type\": \"objekt\"")],
+        &["input_schema_valid"],
+    );
 }
 
 #[test]
 fn what_the_contract_asks_for_beside_the_tool() {
-    check(&[("coordinator.register_contributor(", "(lambda *_: None)(")], &["observability_events?"]);
+    check(
+        &[("coordinator.register_contributor(", "(lambda *_: None)(")],
+        &["observability_events?"],
+    );
     check(
         &[
             ("import logging\n", ""),
-            ("logging.getLogger(__name__)", "__import__(\"log\" + \"ging\").getLogger(__name__)"),
+            (
+                "logging.getLogger(__name__)",
+                "__import__(\"log\" + \"ging\").getLogger(__name__)",
+            ),
         ],
         &["logging?"],
     );
     check(
-        &[("__amplifier_module_type__ = \"tool\"", "__amplifier_module_type__ = \"hook\"")],
+        &[(
+            "__amplifier_module_type__ = \"tool\"",
+            "__amplifier_module_type__ = \"hook\"",
+        )],
         &["module_type"],
     );
     check(
-        &[("async def mount(", "def on_session_ready(coordinator):\n    pass\n\n\nasync def mount(")],
+        &[(
+            "async def mount(",
+            "def on_session_ready(coordinator):\n    pass\n\n\nasync def mount(",
+        )],
         &["on_session_ready_async"],
     );
 }
@@ -169,12 +245,22 @@ fn the_entry_point_must_be_there() {
         (text.replace("amplifier.modules", "others.modules"), "error"),
     ] {
         home.write(project, &changed);
-        let report = validate(&home, &["tool-word-count", "--no-calls", "--json"]).expect(1).json();
-        assert_eq!(failed(&report), [("entry_point".to_owned(), expected.to_owned())]);
+        let report = validate(&home, &["tool-word-count", "--no-calls", "--json"])
+            .expect(1)
+            .json();
+        assert_eq!(
+            failed(&report),
+            [("entry_point".to_owned(), expected.to_owned())]
+        );
     }
     std::fs::remove_file(home.workspace().join(project)).unwrap();
-    let report = validate(&home, &["tool-word-count", "--no-calls", "--json"]).expect(0).json();
-    assert_eq!(failed(&report), [("entry_point".to_owned(), "warning".to_owned())]);
+    let report = validate(&home, &["tool-word-count", "--no-calls", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        failed(&report),
+        [("entry_point".to_owned(), "warning".to_owned())]
+    );
 }
 
 const BEGINS: &str = "        text, top = input.get(\"text\"), input.get(\"top\", 3)\n";
@@ -188,12 +274,21 @@ fn results_that_are_none() {
         )],
         &["result_type"],
     );
-    check(&[("error={\"message\": message, \"type\": kind}", "error=None")], &["error_handling?"]);
     check(
-        &[(BEGINS, "        text, top = input[\"text\"], input.get(\"top\", 3)\n")],
+        &[("error={\"message\": message, \"type\": kind}", "error=None")],
+        &["error_handling?"],
+    );
+    check(
+        &[(
+            BEGINS,
+            "        text, top = input[\"text\"], input.get(\"top\", 3)\n",
+        )],
         &["empty_input", "error_handling?"],
     );
-    check(&[("if not isinstance(text, str):", "if text is None:")], &["wrong_types?", "error_handling?"]);
+    check(
+        &[("if not isinstance(text, str):", "if text is None:")],
+        &["wrong_types?", "error_handling?"],
+    );
 }
 
 #[test]
@@ -217,17 +312,26 @@ fn schemas_that_do_not_tell_the_truth() {
 
 #[test]
 fn noise_and_deafness() {
-    check(&[(BEGINS, &format!("{BEGINS}        print(\"here I am\")\n"))], &["print_noise?"]);
-    let deaf = "        try:\n            import time\n            time.sleep(4)\n            output = ";
-    check(&[("        try:\n            output = ", deaf)], &["deadline?", "cancel?"]);
+    check(
+        &[(BEGINS, &format!("{BEGINS}        print(\"here I am\")\n"))],
+        &["print_noise?"],
+    );
+    let deaf =
+        "        try:\n            import time\n            time.sleep(4)\n            output = ";
+    check(
+        &[("        try:\n            output = ", deaf)],
+        &["deadline?", "cancel?"],
+    );
 }
 
 #[test]
 fn a_command_that_is_wrong_is_no_failed_validation() {
     let home = scaffold();
     home.check("validate_nothing_there", &["validate", "tool-nowhere"]);
-    home.run(&["validate", "tool-word-count", "--type", "provider"]).expect(2);
-    home.run(&["validate", "tool-word-count", "--mount-config", "[1]"]).expect(2);
+    home.run(&["validate", "tool-word-count", "--type", "provider"])
+        .expect(2);
+    home.run(&["validate", "tool-word-count", "--mount-config", "[1]"])
+        .expect(2);
 }
 
 #[test]
@@ -237,8 +341,16 @@ fn what_is_not_a_module_is_told_so() {
     home.check("validate_empty_folder", &["validate", "empty"]);
     for (name, manifest, expected) in [
         ("no-type", "[module]\ntransport = \"grpc\"\n", "manifest"),
-        ("no-endpoint", "[module]\ntransport = \"grpc\"\ntype = \"tool\"\n", "manifest"),
-        ("no-component", "[module]\ntransport = \"wasm\"\ntype = \"tool\"\n", "module_importable"),
+        (
+            "no-endpoint",
+            "[module]\ntransport = \"grpc\"\ntype = \"tool\"\n",
+            "manifest",
+        ),
+        (
+            "no-component",
+            "[module]\ntransport = \"wasm\"\ntype = \"tool\"\n",
+            "module_importable",
+        ),
         (
             "no-program",
             "[module]\ntransport = \"rust\"\ntype = \"tool\"\ncrate = \"x\"\n",
@@ -248,12 +360,21 @@ fn what_is_not_a_module_is_told_so() {
         std::fs::create_dir(home.workspace().join(name)).unwrap();
         home.write(&format!("{name}/amplifier.toml"), manifest);
         let report = home.run(&["validate", name, "--json"]).expect(1).json();
-        assert_eq!(failed(&report), [(expected.to_owned(), "error".to_owned())], "{report:#}");
+        assert_eq!(
+            failed(&report),
+            [(expected.to_owned(), "error".to_owned())],
+            "{report:#}"
+        );
     }
-    home.run(&["new", "tool", "greet", "--lang", "rust"]).expect(0);
+    home.run(&["new", "tool", "greet", "--lang", "rust"])
+        .expect(0);
     std::fs::remove_file(home.workspace().join("tool-greet/amplifier.toml")).unwrap();
     let ran = home.run(&["validate", "tool-greet"]).expect(1);
-    assert!(ran.stdout.contains("hint: there is a `Cargo.toml`"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("hint: there is a `Cargo.toml`"),
+        "{}",
+        ran.stdout
+    );
 }
 
 /// A module that needs the real `amplifier-core` finds it in the Python that is named.
@@ -262,7 +383,13 @@ fn a_new_module_passes_beside_amplifier_core() {
     let peer = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/bin/python");
     assert!(peer.exists(), "the packages are missing: cargo xtask peers");
     let home = scaffold();
-    let ran = home.run(&["validate", "tool-word-count", "--json", "--python", peer.to_str().unwrap()]);
+    let ran = home.run(&[
+        "validate",
+        "tool-word-count",
+        "--json",
+        "--python",
+        peer.to_str().unwrap(),
+    ]);
     let report = ran.expect(0).json();
     assert_eq!(failed(&report), []);
     let imported = report["checks"][0]["message"].as_str().unwrap();

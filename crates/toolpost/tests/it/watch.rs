@@ -39,14 +39,23 @@ impl Watching {
         let mut child = command.spawn().unwrap();
         let (to, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| to.send(line)));
+        std::thread::spawn(move || {
+            stdout
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| to.send(line))
+        });
         let mut stderr = child.stderr.take().unwrap();
         let stderr = std::thread::spawn(move || {
             let mut said = String::new();
             stderr.read_to_string(&mut said).unwrap();
             said
         });
-        Self { child, lines, stderr: Some(stderr) }
+        Self {
+            child,
+            lines,
+            stderr: Some(stderr),
+        }
     }
 
     /// The next part.
@@ -61,7 +70,8 @@ impl Watching {
     fn end_of(&self, tool: &str) -> Value {
         loop {
             let part = self.part();
-            if part["name"] == tool && (part.get("result").is_some() || part.get("error").is_some()) {
+            if part["name"] == tool && (part.get("result").is_some() || part.get("error").is_some())
+            {
                 return part;
             }
         }
@@ -75,7 +85,12 @@ impl Watching {
 
     /// The same when it ends by itself.
     fn wait(mut self) -> (i32, String) {
-        let code = self.child.wait().unwrap().code().expect("no signal ended it");
+        let code = self
+            .child
+            .wait()
+            .unwrap()
+            .code()
+            .expect("no signal ended it");
         (code, self.stderr.take().unwrap().join().unwrap())
     }
 }
@@ -91,10 +106,16 @@ impl Drop for Watching {
 fn a_recording_is_told_line_by_line() {
     let home = Home::new();
     home.write("events.jsonl", RECORDED);
-    home.check("watch_file", &["watch", "events.jsonl"]).expect(0);
+    home.check("watch_file", &["watch", "events.jsonl"])
+        .expect(0);
     let recorded = home.feed(&["watch", "-"], RECORDED).expect(0);
     assert_eq!(recorded.stdout, home.run(&["watch", "events.jsonl"]).stdout);
-    assert_eq!(home.run(&["watch", "events.jsonl", "--from", "now"]).expect(0).stdout, "");
+    assert_eq!(
+        home.run(&["watch", "events.jsonl", "--from", "now"])
+            .expect(0)
+            .stdout,
+        ""
+    );
 }
 
 #[test]
@@ -113,7 +134,11 @@ data: {\"type\":\"tool-output-available\",\"toolCallId\":\"a\",\"output\":7}
 data: [DONE]
 ";
     let ran = home.feed(&["watch", "-", "--json"], stream).expect(0);
-    let parts: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let parts: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(
         parts,
         [
@@ -133,10 +158,16 @@ fn a_call_that_one_text_tells_to_its_end_is_printed_once() {
         part(json!({ "type": "tool-call", "toolCallId": "a", "toolName": "t", "input": { "x": 1 } })),
         part(json!({ "type": "tool-result", "toolCallId": "a", "output": 7 })),
     ] });
-    let ran = home.feed(&["watch", "-", "--json"], &message.to_string()).expect(0);
-    let expected = json!({ "kind": "tool_call", "id": "a", "name": "t", "args": { "x": 1 }, "result": 7 });
+    let ran = home
+        .feed(&["watch", "-", "--json"], &message.to_string())
+        .expect(0);
+    let expected =
+        json!({ "kind": "tool_call", "id": "a", "name": "t", "args": { "x": 1 }, "result": 7 });
     assert_eq!(ran.json(), expected);
-    let lines = home.feed(&["watch", "-"], &message.to_string()).expect(0).stdout;
+    let lines = home
+        .feed(&["watch", "-"], &message.to_string())
+        .expect(0)
+        .stdout;
     assert_eq!(lines, "done     a  t  x = 1  → 7\n");
 }
 
@@ -146,7 +177,10 @@ fn lines_of_the_older_protocol_are_read_where_somebody_says_so() {
     let lines = "f:{\"messageId\":\"m\"}\n9:{\"toolCallId\":\"a\",\"toolName\":\"t\",\"args\":{\"x\":1}}\n\
                  a:{\"toolCallId\":\"a\",\"result\":7}\n0:\"text\"\n";
     let ran = home.feed(&["watch", "-", "--v4"], lines).expect(0);
-    assert_eq!(ran.stdout, "running  a  t  x = 1\ndone     a  t  x = 1  → 7\n");
+    assert_eq!(
+        ran.stdout,
+        "running  a  t  x = 1\ndone     a  t  x = 1  → 7\n"
+    );
     assert_eq!(ran.stderr, "");
 }
 
@@ -154,17 +188,29 @@ fn lines_of_the_older_protocol_are_read_where_somebody_says_so() {
 fn a_file_is_followed_as_it_grows() {
     let home = Home::new();
     home.write("events.jsonl", "");
-    let watching = Watching::start(&mut home.command(&["watch", "events.jsonl", "--follow", "--json"]));
-    let mut file =
-        std::fs::OpenOptions::new().append(true).open(home.workspace().join("events.jsonl")).unwrap();
-    file.write_all(b"{\"type\":\"tool-call\",\"toolCallId\":\"a\",").unwrap();
-    file.write_all(b"\"toolName\":\"t\",\"input\":{}}\n").unwrap();
-    assert_eq!(watching.part(), json!({ "kind": "tool_call", "id": "a", "name": "t", "args": {} }));
-    file.write_all(b"{\"type\":\"tool-result\",\"toolCallId\":\"a\",\"output\":null}\n").unwrap();
+    let watching =
+        Watching::start(&mut home.command(&["watch", "events.jsonl", "--follow", "--json"]));
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(home.workspace().join("events.jsonl"))
+        .unwrap();
+    file.write_all(b"{\"type\":\"tool-call\",\"toolCallId\":\"a\",")
+        .unwrap();
+    file.write_all(b"\"toolName\":\"t\",\"input\":{}}\n")
+        .unwrap();
+    assert_eq!(
+        watching.part(),
+        json!({ "kind": "tool_call", "id": "a", "name": "t", "args": {} })
+    );
+    file.write_all(b"{\"type\":\"tool-result\",\"toolCallId\":\"a\",\"output\":null}\n")
+        .unwrap();
     assert_eq!(watching.part()["result"], Value::Null);
     // Another file takes its place.
     std::fs::remove_file(home.workspace().join("events.jsonl")).unwrap();
-    home.write("events.jsonl", "{\"type\":\"tool-error\",\"toolCallId\":\"b\",\"error\":\"no\"}\n");
+    home.write(
+        "events.jsonl",
+        "{\"type\":\"tool-error\",\"toolCallId\":\"b\",\"error\":\"no\"}\n",
+    );
     assert_eq!(watching.part()["error"], json!({ "message": "no" }));
     assert_eq!(watching.stop().0, 0);
 }
@@ -182,12 +228,24 @@ fn a_host_is_watched_by_its_address_also_over_a_restart() {
     let home = Home::new();
     home.write("notes.txt", "remember\n");
     let served = Served::start(&home, &[]);
-    let (address, url) = (served.address.to_string(), format!("http://{}", served.address));
+    let (address, url) = (
+        served.address.to_string(),
+        format!("http://{}", served.address),
+    );
     let watching = Watching::start(&mut watch_url(&home, &url, &["--from", "start"]));
-    served.connect(&home).post("/tools/read_file/call", r#"{"path":"notes.txt"}"#).unwrap();
+    served
+        .connect(&home)
+        .post("/tools/read_file/call", r#"{"path":"notes.txt"}"#)
+        .unwrap();
     let begun = watching.part();
-    assert_eq!((&begun["name"], &begun["args"]["path"]), (&json!("read_file"), &json!("notes.txt")));
-    assert!(begun.get("result").is_none() && begun.get("error").is_none(), "{begun}");
+    assert_eq!(
+        (&begun["name"], &begun["args"]["path"]),
+        (&json!("read_file"), &json!("notes.txt"))
+    );
+    assert!(
+        begun.get("result").is_none() && begun.get("error").is_none(),
+        "{begun}"
+    );
     let ended = watching.part();
     assert_eq!(ended["id"], begun["id"]);
     assert_eq!(ended["result"]["structured"]["size"], 9, "{ended}");
@@ -195,12 +253,18 @@ fn a_host_is_watched_by_its_address_also_over_a_restart() {
 
     served.kill();
     let served = Served::spawn(&mut home.command(&["serve", "--http", &address]));
-    served.connect(&home).post("/tools/list_directory/call", r#"{"path":"."}"#).unwrap();
+    served
+        .connect(&home)
+        .post("/tools/list_directory/call", r#"{"path":"."}"#)
+        .unwrap();
     let next = watching.end_of("list_directory");
     assert!(next.get("error").is_none(), "{next}");
     let (code, said) = watching.stop();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("the connection is lost") && said.contains("connected again"), "{said}");
+    assert!(
+        said.contains("the connection is lost") && said.contains("connected again"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -210,12 +274,21 @@ fn the_running_host_is_watched_through_its_socket() {
     let served = Served::start(&home, &[]);
     let watching = Watching::start(&mut home.command(&["watch", "--json", "--from", "start"]));
     // From two sessions: the agent's, and the one of the command line.
-    served.connect(&home).post("/tools/read_file/call", r#"{"path":"notes.txt"}"#).unwrap();
+    served
+        .connect(&home)
+        .post("/tools/read_file/call", r#"{"path":"notes.txt"}"#)
+        .unwrap();
     assert_eq!(watching.end_of("read_file")["args"]["path"], "notes.txt");
-    home.run(&["call", "read_file", "path=nothing.txt"]).expect(1);
+    home.run(&["call", "read_file", "path=nothing.txt"])
+        .expect(1);
     let failed = watching.end_of("read_file");
     assert_eq!(failed["args"]["path"], "nothing.txt");
-    assert!(failed["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{failed}");
+    assert!(
+        failed["error"]["message"]
+            .as_str()
+            .is_some_and(|message| !message.is_empty()),
+        "{failed}"
+    );
     served.stop();
     // One session alone, which a new host has not seen yet, and only until the host goes.
     let served = Served::start(&home, &[]);
@@ -224,7 +297,10 @@ fn the_running_host_is_watched_through_its_socket() {
     assert_eq!(alone.end_of("read_file")["args"]["path"], "notes.txt");
     served.stop();
     let rest: Vec<String> = alone.lines.iter().collect();
-    assert!(rest.iter().all(|line| !line.contains("nothing.txt")), "{rest:?}");
+    assert!(
+        rest.iter().all(|line| !line.contains("nothing.txt")),
+        "{rest:?}"
+    );
     assert_eq!(watching.stop().0, 0);
 }
 
@@ -234,12 +310,16 @@ fn a_closed_session_is_no_fault() {
     let served = Served::start(&home, &[]);
     let mut agent = served.connect(&home);
     let opened = agent.post("/sessions", "{}").unwrap().json();
-    let session = opened["session_id"].as_str().unwrap_or_else(|| panic!("{opened}"));
+    let session = opened["session_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{opened}"));
     let mut command = home.command(&["watch", "--session", session]);
     let watching = Watching::start(&mut command);
     // It listens as soon as it shows a call.
     while watching.lines.try_recv().is_err() {
-        let call = agent.post_in(session, "/tools/echo/call", r#"{"message":"hi"}"#).unwrap();
+        let call = agent
+            .post_in(session, "/tools/echo/call", r#"{"message":"hi"}"#)
+            .unwrap();
         assert_eq!(call.status, 200, "{}", call.body);
     }
     agent.delete(&format!("/sessions/{session}")).unwrap();
@@ -258,7 +338,11 @@ fn the_session_of_the_caller_has_a_short_name() {
     assert_eq!(own.end_of("echo")["args"]["message"], "hi");
     assert_eq!(own.stop().0, 0);
     // The host's words, and not its JSON.
-    home.check("call_unknown_session", &["call", "echo", "message=hi", "--session", "nobody"]).expect(1);
+    home.check(
+        "call_unknown_session",
+        &["call", "echo", "message=hi", "--session", "nobody"],
+    )
+    .expect(1);
     served.stop();
 }
 
@@ -266,8 +350,15 @@ fn the_session_of_the_caller_has_a_short_name() {
 fn output_that_cannot_be_written_is_a_failure() {
     let home = Home::new();
     home.write("events.jsonl", RECORDED);
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let ran = home.command(&["watch", "events.jsonl"]).stdout(full).output().unwrap();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let ran = home
+        .command(&["watch", "events.jsonl"])
+        .stdout(full)
+        .output()
+        .unwrap();
     assert_eq!(ran.status.code(), Some(1));
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(said.contains("the output cannot be written"), "{said}");
@@ -277,23 +368,43 @@ fn output_that_cannot_be_written_is_a_failure() {
 fn refusals_say_what_to_do() {
     let home = Home::new();
     home.check("watch_no_host", &["watch"]).expect(1);
-    home.check("watch_missing_file", &["watch", "missing.jsonl"]).expect(1);
-    home.check("watch_flag_for_files", &["watch", "--follow"]).expect(2);
-    home.check("watch_flag_for_hosts", &["watch", "events.jsonl", "--session", "s"]).expect(2);
+    home.check("watch_missing_file", &["watch", "missing.jsonl"])
+        .expect(1);
+    home.check("watch_flag_for_files", &["watch", "--follow"])
+        .expect(2);
+    home.check(
+        "watch_flag_for_hosts",
+        &["watch", "events.jsonl", "--session", "s"],
+    )
+    .expect(2);
     let served = Served::start(&home, &[]);
     let url = format!("http://{}", served.address);
     home.check("watch_no_token", &["watch", &url]).expect(1);
-    home.check("watch_unknown_session", &["watch", "--session", "nobody"]).expect(1);
+    home.check("watch_unknown_session", &["watch", "--session", "nobody"])
+        .expect(1);
     let wrong = home.workspace().join("wrong");
     std::fs::write(&wrong, "0123456789abcdef0123456789abcdef\n").unwrap();
-    home.check("watch_wrong_token", &["watch", &url, "--token-file", "wrong"]).expect(1);
+    home.check(
+        "watch_wrong_token",
+        &["watch", &url, "--token-file", "wrong"],
+    )
+    .expect(1);
     // Everybody's calls are not for everybody.
     let token = home.data_dir().join("token");
     let everything = format!("{url}/events");
-    let words = ["watch", &everything, "--token-file", token.to_str().unwrap()];
+    let words = [
+        "watch",
+        &everything,
+        "--token-file",
+        token.to_str().unwrap(),
+    ];
     home.check("watch_operators_only", &words).expect(1);
     let nowhere = format!("{url}/nowhere");
-    home.check("watch_no_such_path", &["watch", &nowhere, "--token-file", token.to_str().unwrap()]).expect(1);
+    home.check(
+        "watch_no_such_path",
+        &["watch", &nowhere, "--token-file", token.to_str().unwrap()],
+    )
+    .expect(1);
     served.stop();
     home.check("watch_refused", &["watch", &url]).expect(1);
 }
@@ -301,11 +412,16 @@ fn refusals_say_what_to_do() {
 #[test]
 fn who_stops_reading_ends_it() {
     let home = Home::new();
-    home.write("events.jsonl", &RECORDED.replace("not json\n", "").repeat(2_000));
+    home.write(
+        "events.jsonl",
+        &RECORDED.replace("not json\n", "").repeat(2_000),
+    );
     let mut command = home.command(&["watch", "events.jsonl"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert!(line.starts_with("running  toolu_01  read_file"), "{line}");
     assert!(child.wait().unwrap().success());
 }

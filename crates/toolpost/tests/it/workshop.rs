@@ -11,11 +11,13 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 use toolpost_core::{CallRequest, Session};
-use toolpost_model::{Content, Event, EventBody, ModelInput, OutputChunk, SurfaceRequest, ToolResult};
+use toolpost_model::{
+    Content, Event, EventBody, ModelInput, OutputChunk, SurfaceRequest, ToolResult,
+};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    ChildEnvironment, ChildSettings, CommandDeclaration, HostEnvironment, NativeParts, SpoolDirectory,
-    Workspace, native_source,
+    ChildEnvironment, ChildSettings, CommandDeclaration, HostEnvironment, NativeParts,
+    SpoolDirectory, Workspace, native_source,
 };
 use toolpost_testkit::{EventRecorder, TestHost};
 
@@ -56,16 +58,24 @@ impl Workshop {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().canonicalize().unwrap().join("w");
         std::fs::create_dir(&workspace).unwrap();
-        let secret =
-            [("PATH", std::env::var("PATH").unwrap()), ("SECRET_TOKEN", "not for children".to_owned())];
+        let secret = [
+            ("PATH", std::env::var("PATH").unwrap()),
+            ("SECRET_TOKEN", "not for children".to_owned()),
+        ];
         let host = HostEnvironment {
-            variables: secret.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            variables: secret
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
             home: None,
         };
         let environment = ChildEnvironment::new(&host, &[], std::slice::from_ref(&workspace));
         let mut plan = Plan {
             launcher: Some(Launcher::new(program())),
-            children: ChildSettings { environment, ..ChildSettings::default() },
+            children: ChildSettings {
+                environment,
+                ..ChildSettings::default()
+            },
             commands: Vec::new(),
             workspace: workspace.clone(),
         };
@@ -83,7 +93,12 @@ impl Workshop {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join("w").join(name)
+        self.folder
+            .path()
+            .canonicalize()
+            .unwrap()
+            .join("w")
+            .join(name)
     }
 
     pub(crate) fn file(&self, name: &str, content: &str) {
@@ -92,26 +107,38 @@ impl Workshop {
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolResult {
-        tokio::time::timeout(PATIENCE, self.host.call(tool, arguments)).await.expect("the call ends")
+        tokio::time::timeout(PATIENCE, self.host.call(tool, arguments))
+            .await
+            .expect("the call ends")
     }
 
     pub(crate) async fn shell(&self, command: &str) -> ToolResult {
-        self.call("shell", serde_json::json!({ "command": command })).await
+        self.call("shell", serde_json::json!({ "command": command }))
+            .await
     }
 
     /// A session of its own.
     pub(crate) async fn session(&self) -> Arc<Session> {
         self.host
             .host
-            .open_session(toolpost_model::Principal::agent("test"), SurfaceRequest::default())
+            .open_session(
+                toolpost_model::Principal::agent("test"),
+                SurfaceRequest::default(),
+            )
             .await
             .unwrap()
     }
 
-    pub(crate) async fn call_in(&self, session: &Arc<Session>, tool: &str, arguments: Value) -> ToolResult {
+    pub(crate) async fn call_in(
+        &self,
+        session: &Arc<Session>,
+        tool: &str,
+        arguments: Value,
+    ) -> ToolResult {
         let request = CallRequest::new(Arc::clone(session), tool, ModelInput::value(arguments));
-        let answer =
-            tokio::time::timeout(PATIENCE, self.host.host.call(request)).await.expect("the call ends");
+        let answer = tokio::time::timeout(PATIENCE, self.host.host.call(request))
+            .await
+            .expect("the call ends");
         answer.result().clone()
     }
 
@@ -136,7 +163,12 @@ pub(crate) fn text(result: &ToolResult) -> &str {
 /// The structured content, or what an error has in its place.
 #[track_caller]
 pub(crate) fn facts(result: &ToolResult) -> &Value {
-    let details = || result.error.as_ref().and_then(|error| error.details.as_ref());
+    let details = || {
+        result
+            .error
+            .as_ref()
+            .and_then(|error| error.details.as_ref())
+    };
     result
         .structured_content
         .as_ref()
@@ -166,7 +198,9 @@ pub(crate) async fn heard(recorder: &mut EventRecorder, words: &str) {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, listening).await.expect("the words come");
+    tokio::time::timeout(PATIENCE, listening)
+        .await
+        .expect("the words come");
 }
 
 /// Proves that every process of a tree is gone: all of them hold the other end of a named pipe, and its reader sees
@@ -182,7 +216,10 @@ impl Tripwire {
         make_pipe(&path);
         let reader = std::thread::spawn(move || {
             let mut said = Vec::new();
-            std::fs::File::open(path).unwrap().read_to_end(&mut said).unwrap();
+            std::fs::File::open(path)
+                .unwrap()
+                .read_to_end(&mut said)
+                .unwrap();
             said
         });
         Self { reader }
@@ -191,12 +228,18 @@ impl Tripwire {
     /// Waits until nobody holds it, and gives what was written to it.
     pub(crate) async fn sprung(self) -> String {
         let joined = tokio::task::spawn_blocking(move || self.reader.join().unwrap());
-        let said = tokio::time::timeout(PATIENCE, joined).await.expect("something still runs").unwrap();
+        let said = tokio::time::timeout(PATIENCE, joined)
+            .await
+            .expect("something still runs")
+            .unwrap();
         String::from_utf8(said).unwrap()
     }
 }
 
 fn make_pipe(path: &Path) {
-    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(path)
+        .status()
+        .unwrap();
     assert!(made.success());
 }

@@ -42,8 +42,13 @@ impl Upstream {
             .spawn()
             .unwrap();
         let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        Self { child, url: url.trim().to_owned() }
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut url)
+            .unwrap();
+        Self {
+            child,
+            url: url.trim().to_owned(),
+        }
     }
 }
 
@@ -69,7 +74,10 @@ fn check(what: &str, reach: &str, era: &str, revision: &str, known: Known) {
     let home = Home::new();
     let served = host(&home, reach, era);
     let report = suite::run(&format!("http://{}/mcp", served.address), revision);
-    report.judge(&format!("{what}, upstream {era}, downstream {revision}"), known);
+    report.judge(
+        &format!("{what}, upstream {era}, downstream {revision}"),
+        known,
+    );
     served.stop();
 }
 
@@ -84,7 +92,13 @@ fn over_pipes(era: &str, revision: &str, known: Known) {
 
 fn over_http(era: &str, revision: &str, known: Known) {
     let upstream = Upstream::start();
-    check("over HTTP", &format!("url: {}", upstream.url), era, revision, known);
+    check(
+        "over HTTP",
+        &format!("url: {}", upstream.url),
+        era,
+        revision,
+        known,
+    );
 }
 
 #[test]

@@ -10,7 +10,9 @@ use super::suite::peers;
 fn run(file: &str, word: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/mcp_peers");
     let output = Command::new(peers("peers-mcp").join("bin/python"))
-        .args(["-W", "ignore", "-m", "unittest", "discover", "-p", file, "-k", word, "-s"])
+        .args([
+            "-W", "ignore", "-m", "unittest", "discover", "-p", file, "-k", word, "-s",
+        ])
         .arg(folder)
         .env("TOOLPOST_BIN", env!("CARGO_BIN_EXE_toolpost"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -18,8 +20,14 @@ fn run(file: &str, word: &str) {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{file} {word}:\n{said}");
-    assert!(!said.contains("skipped"), "{file} {word} left tests out:\n{said}");
-    assert!(!said.contains("Ran 0 tests") && !said.contains("NO TESTS RAN"), "{file} {word} has no tests");
+    assert!(
+        !said.contains("skipped"),
+        "{file} {word} left tests out:\n{said}"
+    );
+    assert!(
+        !said.contains("Ran 0 tests") && !said.contains("NO TESTS RAN"),
+        "{file} {word} has no tests"
+    );
 }
 
 #[test]

@@ -33,7 +33,12 @@ impl Default for Fixture {
     fn default() -> Self {
         let listed = serde_json::from_str(include_str!("fixture.json")).unwrap();
         let (more_tools, more_prompts) = Default::default();
-        Self(Arc::new(Inner { listed, feed: Mutex::default(), more_tools, more_prompts }))
+        Self(Arc::new(Inner {
+            listed,
+            feed: Mutex::default(),
+            more_tools,
+            more_prompts,
+        }))
     }
 }
 
@@ -77,23 +82,41 @@ impl Source for Fixture {
             declaration
         };
         let tool = |tool: &Value| {
-            declare(&text(&tool["name"]), text(&tool["description"]), tool["inputSchema"].clone())
+            declare(
+                &text(&tool["name"]),
+                text(&tool["description"]),
+                tool["inputSchema"].clone(),
+            )
         };
         let companion = |name: &&str| {
             let mut declaration = declare(name, (*name).to_owned(), json!({ "type": "object" }));
             declaration.loading = Loading::Companion;
             declaration
         };
-        let mut tools: Vec<Declaration> = entries(&self.0.listed, "tools").iter().map(tool).collect();
-        tools.extend(["read", "prompt", "complete", "subscribe", "unsubscribe"].iter().map(companion));
+        let mut tools: Vec<Declaration> =
+            entries(&self.0.listed, "tools").iter().map(tool).collect();
+        tools.extend(
+            ["read", "prompt", "complete", "subscribe", "unsubscribe"]
+                .iter()
+                .map(companion),
+        );
         if self.0.more_tools.load(Ordering::SeqCst) {
-            tools.push(declare("test_added", "Was not there before".to_owned(), json!({ "type": "object" })));
+            tools.push(declare(
+                "test_added",
+                "Was not there before".to_owned(),
+                json!({ "type": "object" }),
+            ));
         }
         Box::pin(std::future::ready(Ok(tools)))
     }
 
     fn companions(&self) -> Arc<Companions> {
-        let listed = |kind| entries(&self.0.listed, kind).iter().map(shown).collect::<Vec<_>>();
+        let listed = |kind| {
+            entries(&self.0.listed, kind)
+                .iter()
+                .map(shown)
+                .collect::<Vec<_>>()
+        };
         let mut prompts = listed("prompts");
         if self.0.more_prompts.load(Ordering::SeqCst) {
             prompts.push(json!({ "name": "test_added", "description": "Was not there before" }));
@@ -110,7 +133,10 @@ impl Source for Fixture {
         })
     }
 
-    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+    fn open<'a>(
+        &'a self,
+        _: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         let session: Arc<dyn SourceSession> = Arc::new(Opened(Arc::clone(&self.0)));
         Box::pin(std::future::ready(Ok(session)))
     }
@@ -143,16 +169,19 @@ impl SourceSession for Opened {
 
 impl Inner {
     fn find(&self, kind: &str, name: &str) -> Option<&Value> {
-        entries(&self.listed, kind).iter().find(|entry| entry["name"] == name)
+        entries(&self.listed, kind)
+            .iter()
+            .find(|entry| entry["name"] == name)
     }
 
     fn read(&self, uri: &str) -> Result<ToolOutput, ToolFailure> {
-        let template = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
+        let template = uri
+            .strip_prefix("test://template/")
+            .and_then(|rest| rest.strip_suffix("/data"));
         let mut contents = match (self.listed["contents"].get(uri), template) {
             (Some(contents), _) => contents.clone(),
             (None, Some(part)) => {
-                let data =
-                    json!({ "id": part, "templateTest": true, "data": format!("Data for ID: {part}") });
+                let data = json!({ "id": part, "templateTest": true, "data": format!("Data for ID: {part}") });
                 json!({ "mimeType": "application/json", "text": data.to_string() })
             }
             (None, None) => return Err(ToolFailure::invalid(format!("nothing is at `{uri}`"))),
@@ -163,7 +192,9 @@ impl Inner {
 
     fn complete(&self, arguments: &Value) -> Result<ToolOutput, ToolFailure> {
         let begun = text(&arguments["argument"]["value"]);
-        let known = entries(&self.listed, "completions").iter().filter_map(Value::as_str);
+        let known = entries(&self.listed, "completions")
+            .iter()
+            .filter_map(Value::as_str);
         let values: Vec<&str> = known.filter(|value| value.starts_with(&begun)).collect();
         let completion = json!({ "total": values.len(), "values": values, "hasMore": false });
         Ok(ToolOutput::structured(json!({ "completion": completion })))
@@ -172,16 +203,28 @@ impl Inner {
     async fn prompt(&self, call: &ToolCall, arguments: &Value) -> Result<ToolOutput, ToolFailure> {
         let name = text(&arguments["name"]);
         let prompt = self.find("prompts", &name);
-        let prompt = prompt.ok_or_else(|| ToolFailure::invalid(format!("there is no prompt `{name}`")))?;
+        let prompt =
+            prompt.ok_or_else(|| ToolFailure::invalid(format!("there is no prompt `{name}`")))?;
         let given = &arguments["arguments"];
         ask(call, &prompt["does"], given).await?;
-        let message = |content: &Value| json!({ "role": "user", "content": filled(content, given) });
-        let messages: Vec<Value> = entries(&prompt["does"], "messages").iter().map(message).collect();
+        let message =
+            |content: &Value| json!({ "role": "user", "content": filled(content, given) });
+        let messages: Vec<Value> = entries(&prompt["does"], "messages")
+            .iter()
+            .map(message)
+            .collect();
         Ok(ToolOutput::structured(json!({ "messages": messages })))
     }
 
-    async fn call(&self, name: &str, call: &ToolCall, given: &Value) -> Result<ToolOutput, ToolFailure> {
-        let Some(tool) = self.find("tools", name) else { return Ok(ToolOutput::text("added")) };
+    async fn call(
+        &self,
+        name: &str,
+        call: &ToolCall,
+        given: &Value,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let Some(tool) = self.find("tools", name) else {
+            return Ok(ToolOutput::text("added"));
+        };
         let does = &tool["does"];
         if let Some(error) = does["error"].as_str() {
             return Err(ToolFailure::new(error));
@@ -193,14 +236,29 @@ impl Inner {
         }
         for done in entries(does, "progress") {
             let (done, total) = (done.as_u64(), Some(100));
-            call.context.progress(Progress { message: String::new(), percent: None, done, total });
+            call.context.progress(Progress {
+                message: String::new(),
+                percent: None,
+                done,
+                total,
+            });
             tokio::time::sleep(PAUSE).await;
         }
         self.change(does["changes"].as_str());
-        let content = entries(does, "content").iter().map(content).collect::<Vec<_>>();
+        let content = entries(does, "content")
+            .iter()
+            .map(content)
+            .collect::<Vec<_>>();
         match content.is_empty() {
-            true => Ok(ToolOutput::text(format!("{} {}", text(&does["says"]), Value::from(answers)))),
-            false => Ok(ToolOutput { content, ..ToolOutput::default() }),
+            true => Ok(ToolOutput::text(format!(
+                "{} {}",
+                text(&does["says"]),
+                Value::from(answers)
+            ))),
+            false => Ok(ToolOutput {
+                content,
+                ..ToolOutput::default()
+            }),
         }
     }
 
@@ -218,22 +276,33 @@ impl Inner {
 }
 
 /// Asks one round after another, and gives all answers by their keys.
-async fn ask(call: &ToolCall, does: &Value, given: &Value) -> Result<Map<String, Value>, ToolFailure> {
+async fn ask(
+    call: &ToolCall,
+    does: &Value,
+    given: &Value,
+) -> Result<Map<String, Value>, ToolFailure> {
     let mut answers = Map::new();
     for round in entries(does, "asks") {
-        let questions = round.as_object().unwrap().iter().map(|(key, question)| Question {
-            key: key.clone(),
-            kind: match question["method"].as_str() {
-                Some("elicitation/create") => ConsultKind::Elicitation,
-                Some("sampling/createMessage") => ConsultKind::Sampling,
-                _ => ConsultKind::Roots,
-            },
-            params: filled(&question["params"], given),
-        });
+        let questions = round
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(key, question)| Question {
+                key: key.clone(),
+                kind: match question["method"].as_str() {
+                    Some("elicitation/create") => ConsultKind::Elicitation,
+                    Some("sampling/createMessage") => ConsultKind::Sampling,
+                    _ => ConsultKind::Roots,
+                },
+                params: filled(&question["params"], given),
+            });
         let askable = |question: &Question| {
             does["leaves_out"] != json!(true) || call.context.consultable().includes(question.kind)
         };
-        let replies = call.context.consult(questions.filter(askable).collect()).await;
+        let replies = call
+            .context
+            .consult(questions.filter(askable).collect())
+            .await;
         let replies = replies.map_err(|error| unanswered(&error, does))?;
         answers.extend(replies.into_iter().map(|reply| (reply.key, reply.value)));
     }
@@ -246,19 +315,30 @@ fn unanswered(error: &ConsultError, does: &Value) -> ToolFailure {
     let lacking = match error {
         ConsultError::Unsupported(kind) => kind.as_str(),
         // The first question tells what a caller would need who can be asked nothing at all.
-        ConsultError::Nobody => match does["asks"][0].to_string().contains("sampling/createMessage") {
+        ConsultError::Nobody => match does["asks"][0]
+            .to_string()
+            .contains("sampling/createMessage")
+        {
             true => ConsultKind::Sampling.as_str(),
             false => ConsultKind::Elicitation.as_str(),
         },
-        ConsultError::Canceled | ConsultError::TimedOut | ConsultError::Refused(_) => return failure,
+        ConsultError::Canceled | ConsultError::TimedOut | ConsultError::Refused(_) => {
+            return failure;
+        }
     };
-    ToolFailure { details: Some(json!({ "kind": lacking })), ..failure.code("caller_cannot_answer") }
+    ToolFailure {
+        details: Some(json!({ "kind": lacking })),
+        ..failure.code("caller_cannot_answer")
+    }
 }
 
 /// The value with `${name}` replaced by the argument of that name.
 fn filled(value: &Value, given: &Value) -> Value {
     match value {
-        Value::Object(map) => map.iter().map(|(key, inner)| (key.clone(), filled(inner, given))).collect(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, inner)| (key.clone(), filled(inner, given)))
+            .collect(),
         Value::Array(list) => list.iter().map(|inner| filled(inner, given)).collect(),
         Value::String(text) => {
             let given = given.as_object().into_iter().flatten();

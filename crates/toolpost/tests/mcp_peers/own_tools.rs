@@ -8,12 +8,21 @@ use super::{fixture::Fixture, suite};
 
 /// A host in this process that answers everybody on this machine.
 async fn check(revision: &'static str) {
-    let mut config = HostConfig { mode: Mode::Bypass, ..HostConfig::default() };
+    let mut config = HostConfig {
+        mode: Mode::Bypass,
+        ..HostConfig::default()
+    };
     config.http.listen = "127.0.0.1:0".parse().unwrap();
-    let server =
-        Server::builder(config).access(Access::Open).source(Fixture::default()).start().await.unwrap();
+    let server = Server::builder(config)
+        .access(Access::Open)
+        .source(Fixture::default())
+        .start()
+        .await
+        .unwrap();
     let url = format!("http://{}/mcp", server.address().unwrap());
-    let report = tokio::task::spawn_blocking(move || suite::run(&url, revision)).await.unwrap();
+    let report = tokio::task::spawn_blocking(move || suite::run(&url, revision))
+        .await
+        .unwrap();
     report.judge(&format!("own tools, {revision}"), &[]);
 }
 

@@ -11,24 +11,37 @@ use toolpost_wasm::{DirectoryAccess, DirectoryGrant, InstanceUse, WasmSettings};
 use crate::workshop::{ECHO, WORLD, Workshop};
 
 fn grant(host: impl Into<PathBuf>, access: DirectoryAccess) -> DirectoryGrant {
-    DirectoryGrant { host: host.into(), guest: "/data".to_owned(), access }
+    DirectoryGrant {
+        host: host.into(),
+        guest: "/data".to_owned(),
+        access,
+    }
 }
 
 #[tokio::test]
-async fn beside_the_span_of_its_call_a_component_sees_no_variable_and_no_folder_unless_it_is_granted() {
+async fn beside_the_span_of_its_call_a_component_sees_no_variable_and_no_folder_unless_it_is_granted()
+ {
     let workshop = Workshop::new();
     let host = workshop.host(WORLD, WasmSettings::default()).await;
     let seen = host.call("look", json!({})).await;
-    assert_eq!(seen.structured_content, Some(json!({ "variables": 1, "folders": 0 })));
+    assert_eq!(
+        seen.structured_content,
+        Some(json!({ "variables": 1, "folders": 0 }))
+    );
 
     let settings = WasmSettings {
         directories: vec![grant(workshop.folder.path(), DirectoryAccess::ReadOnly)],
-        environment: [("A", "1"), ("B", "2")].map(|(name, value)| (name.into(), value.into())).into(),
+        environment: [("A", "1"), ("B", "2")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into(),
         ..WasmSettings::default()
     };
     let host = workshop.host(WORLD, settings).await;
     let seen = host.call("look", json!({})).await;
-    assert_eq!(seen.structured_content, Some(json!({ "variables": 3, "folders": 1 })));
+    assert_eq!(
+        seen.structured_content,
+        Some(json!({ "variables": 3, "folders": 1 }))
+    );
 }
 
 #[tokio::test]
@@ -43,11 +56,24 @@ async fn an_instance_of_one_call_runs_under_its_span_and_a_kept_one_under_none()
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let mut request = host.request("look", json!({}));
     request.trace = TraceContext::parse(parent, Some("vendor=1")).map(Box::new);
-    let seen = host.host.call(request).await.result().structured_content.clone();
-    assert_eq!(seen, Some(json!({ "variables": 2, "folders": 0 })), "the state of the trace too");
+    let seen = host
+        .host
+        .call(request)
+        .await
+        .result()
+        .structured_content
+        .clone();
+    assert_eq!(
+        seen,
+        Some(json!({ "variables": 2, "folders": 0 })),
+        "the state of the trace too"
+    );
 
     // Its variables are fixed when it is made: the span of the first call would be told to every later one.
-    let kept = WasmSettings { instances: Some(InstanceUse::PerSession), ..WasmSettings::default() };
+    let kept = WasmSettings {
+        instances: Some(InstanceUse::PerSession),
+        ..WasmSettings::default()
+    };
     let host = workshop.host(WORLD, kept).await;
     let seen = host.call("look", json!({})).await.structured_content;
     assert_eq!(seen, Some(json!({ "variables": 0, "folders": 0 })));
@@ -60,7 +86,12 @@ async fn a_folder_that_is_not_there_is_told_when_the_module_is_loaded() {
         ..WasmSettings::default()
     };
     let failure = Workshop::new().load(ECHO, settings).await.err().unwrap();
-    assert!(failure.message.contains("the folder `/nowhere/at/all` that it is granted"), "{failure}");
+    assert!(
+        failure
+            .message
+            .contains("the folder `/nowhere/at/all` that it is granted"),
+        "{failure}"
+    );
 }
 
 #[tokio::test]
@@ -74,12 +105,24 @@ async fn what_calls_can_do_follows_from_the_grants() {
     };
     for (settings, class) in [
         (with(vec![], false), EffectClass::Read),
-        (with(vec![grant(folder, DirectoryAccess::ReadOnly)], false), EffectClass::Read),
-        (with(vec![grant(folder, DirectoryAccess::ReadWrite)], false), EffectClass::Write),
-        (with(vec![grant(folder, DirectoryAccess::ReadOnly)], true), EffectClass::Network),
+        (
+            with(vec![grant(folder, DirectoryAccess::ReadOnly)], false),
+            EffectClass::Read,
+        ),
+        (
+            with(vec![grant(folder, DirectoryAccess::ReadWrite)], false),
+            EffectClass::Write,
+        ),
+        (
+            with(vec![grant(folder, DirectoryAccess::ReadOnly)], true),
+            EffectClass::Network,
+        ),
     ] {
         let module = workshop.load(ECHO, settings.clone()).await.unwrap();
-        assert_eq!(module.declarations()[0].interface.safety.class.worst(), class);
+        assert_eq!(
+            module.declarations()[0].interface.safety.class.worst(),
+            class
+        );
         let scope = toolpost_model::SessionScope {
             session_id: toolpost_model::SessionId::new("s"),
             principal: toolpost_model::Principal::agent("a"),
@@ -87,9 +130,14 @@ async fn what_calls_can_do_follows_from_the_grants() {
         let session = module.open(&scope).await.unwrap();
         let input = toolpost_model::Arguments::from_value(json!({}));
         let id = &module.declarations()[0].tool_id;
-        let effects = session.effects(id, &toolpost_model::CallInput::new(input)).unwrap();
-        let uses: Vec<(&str, Access)> =
-            effects.uses.iter().map(|used| (used.key.as_str(), used.access)).collect();
+        let effects = session
+            .effects(id, &toolpost_model::CallInput::new(input))
+            .unwrap();
+        let uses: Vec<(&str, Access)> = effects
+            .uses
+            .iter()
+            .map(|used| (used.key.as_str(), used.access))
+            .collect();
         let real = format!("path:{}", folder.canonicalize().unwrap().display());
         let expected: Vec<(&str, Access)> = settings
             .directories
@@ -108,7 +156,10 @@ async fn what_a_component_prints_becomes_events_without_terminal_sequences() {
     let host = Workshop::new().host(WORLD, WasmSettings::default()).await;
     let (listener, events) = EventRecorder::new(64);
     let listener = Some(Arc::new(listener) as Arc<dyn Listener>);
-    let request = CallRequest { listener, ..host.request("print", json!({})) };
+    let request = CallRequest {
+        listener,
+        ..host.request("print", json!({}))
+    };
     assert!(host.host.call(request).await.result().outcome.is_success());
     let printed: Vec<_> = events
         .all()
@@ -127,7 +178,13 @@ async fn what_a_component_says_before_it_breaks_is_shown_with_the_failure() {
     let host = Workshop::new().host(WORLD, WasmSettings::default()).await;
     let died = host.call("die", json!({})).await;
     let text = died.model_text();
-    assert!(text.contains("the component broke") && text.contains("a line"), "{text}");
+    assert!(
+        text.contains("the component broke") && text.contains("a line"),
+        "{text}"
+    );
     let left = host.call("exit", json!({})).await.error.unwrap();
-    assert_eq!((&*left.code, left.message.as_str()), ("wasm_exit", "the component left with exit status 1"));
+    assert_eq!(
+        (&*left.code, left.message.as_str()),
+        ("wasm_exit", "the component left with exit status 1")
+    );
 }

@@ -11,7 +11,14 @@ use crate::workshop::{ECHO, Workshop, planned};
 /// Loads the module with a new engine, as a new host would, and calls it.
 async fn start(cache: &Path, path: &Path) {
     let modules = WasmModules::new(Some(cache)).unwrap();
-    let module = modules.load(&planned(path, &Map::new()), path, None, WasmSettings::default()).await;
+    let module = modules
+        .load(
+            &planned(path, &Map::new()),
+            path,
+            None,
+            WasmSettings::default(),
+        )
+        .await;
     let module = module.unwrap_or_else(|error| panic!("{error}"));
     let host = TestHost::build(|builder| builder.source(module)).await;
     let result = host.call("echo", json!({ "message": "x" })).await;
@@ -21,15 +28,22 @@ async fn start(cache: &Path, path: &Path) {
 /// The compiled files, with their contents.
 fn compiled(cache: &Path) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap());
-    let named =
-        files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
+    let named = files.map(|entry| {
+        (
+            entry.file_name().into_string().unwrap(),
+            fs::read(entry.path()).unwrap(),
+        )
+    });
     named.filter(|(name, _)| name != "key").collect()
 }
 
 #[tokio::test]
 async fn what_was_compiled_is_found_again_and_mended_where_it_is_damaged() {
     let workshop = Workshop::new();
-    let (cache, path) = (workshop.folder.path().join("cache"), workshop.component(ECHO));
+    let (cache, path) = (
+        workshop.folder.path().join("cache"),
+        workshop.component(ECHO),
+    );
     start(&cache, &path).await;
     let [(name, whole)] = compiled(&cache).try_into().unwrap();
 
@@ -52,7 +66,10 @@ async fn what_was_compiled_is_found_again_and_mended_where_it_is_damaged() {
 #[tokio::test]
 async fn a_cache_that_cannot_be_written_costs_nothing_but_time() {
     let workshop = Workshop::new();
-    let (cache, path) = (workshop.folder.path().join("cache"), workshop.component(ECHO));
+    let (cache, path) = (
+        workshop.folder.path().join("cache"),
+        workshop.component(ECHO),
+    );
     start(&cache, &path).await;
     let [(name, _)] = compiled(&cache).try_into().unwrap();
     // A folder in the file's place: neither can it be read, nor can a file be moved there.

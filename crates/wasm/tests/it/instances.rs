@@ -11,7 +11,10 @@ use toolpost_wasm::{InstanceUse, WasmSettings};
 use crate::workshop::{BEHAVIOURS, Workshop};
 
 fn per_session() -> WasmSettings {
-    WasmSettings { instances: Some(InstanceUse::PerSession), ..WasmSettings::default() }
+    WasmSettings {
+        instances: Some(InstanceUse::PerSession),
+        ..WasmSettings::default()
+    }
 }
 
 async fn count(host: &TestHost) -> String {
@@ -20,7 +23,9 @@ async fn count(host: &TestHost) -> String {
 
 #[tokio::test]
 async fn a_call_finds_nothing_of_an_earlier_one() {
-    let host = Workshop::new().host(BEHAVIOURS, WasmSettings::default()).await;
+    let host = Workshop::new()
+        .host(BEHAVIOURS, WasmSettings::default())
+        .await;
     assert_eq!([count(&host).await, count(&host).await], ["1", "1"]);
 }
 
@@ -28,7 +33,11 @@ async fn a_call_finds_nothing_of_an_earlier_one() {
 async fn a_session_finds_what_it_left_and_no_other_session_does() {
     let host = Workshop::new().host(BEHAVIOURS, per_session()).await;
     assert_eq!([count(&host).await, count(&host).await], ["1", "2"]);
-    let other = host.host.open_session(Principal::agent("other"), SurfaceRequest::default()).await.unwrap();
+    let other = host
+        .host
+        .open_session(Principal::agent("other"), SurfaceRequest::default())
+        .await
+        .unwrap();
     let request = CallRequest::new(Arc::clone(&other), "count", ModelInput::value(json!({})));
     assert_eq!(host.host.call(request).await.result().model_text(), "1");
     assert_eq!(count(&host).await, "3");
@@ -37,12 +46,17 @@ async fn a_session_finds_what_it_left_and_no_other_session_does() {
 #[tokio::test]
 async fn a_component_may_ask_to_be_kept_and_the_operator_decides() {
     let workshop = Workshop::new();
-    let asks =
-        BEHAVIOURS.replace(r#"{\"name\":\"spin\"}"#, r#"{\"name\":\"spin\",\"instance\":\"session\"}"#);
+    let asks = BEHAVIOURS.replace(
+        r#"{\"name\":\"spin\"}"#,
+        r#"{\"name\":\"spin\",\"instance\":\"session\"}"#,
+    );
     assert_ne!(asks, BEHAVIOURS);
     let host = workshop.host(&asks, WasmSettings::default()).await;
     assert_eq!([count(&host).await, count(&host).await], ["1", "2"]);
-    let per_call = WasmSettings { instances: Some(InstanceUse::PerCall), ..WasmSettings::default() };
+    let per_call = WasmSettings {
+        instances: Some(InstanceUse::PerCall),
+        ..WasmSettings::default()
+    };
     let host = workshop.host(&asks, per_call).await;
     assert_eq!([count(&host).await, count(&host).await], ["1", "1"]);
 }
@@ -52,10 +66,16 @@ async fn a_failure_that_the_tool_tells_keeps_the_instance_and_one_that_breaks_it
     let host = Workshop::new().host(BEHAVIOURS, per_session()).await;
     assert_eq!(count(&host).await, "1");
     for tool in ["fail", "refuse"] {
-        assert_eq!(host.call(tool, json!({})).await.error_class(), Some(ErrorClass::ExecutionFailed));
+        assert_eq!(
+            host.call(tool, json!({})).await.error_class(),
+            Some(ErrorClass::ExecutionFailed)
+        );
     }
     assert_eq!(count(&host).await, "2");
-    assert_eq!(host.call("trap", json!({})).await.error.unwrap().code, "wasm_trap");
+    assert_eq!(
+        host.call("trap", json!({})).await.error.unwrap().code,
+        "wasm_trap"
+    );
     assert_eq!([count(&host).await, count(&host).await], ["1", "2"]);
 }
 

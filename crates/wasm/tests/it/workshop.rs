@@ -22,7 +22,10 @@ pub(crate) struct Workshop {
 impl Workshop {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        Self { folder, modules: WasmModules::new(None).expect("an engine") }
+        Self {
+            folder,
+            modules: WasmModules::new(None).expect("an engine"),
+        }
     }
 
     /// Writes a component made from text.
@@ -36,7 +39,11 @@ impl Workshop {
         path
     }
 
-    pub(crate) async fn load(&self, text: &str, settings: WasmSettings) -> Result<WasmModule, LoadFailure> {
+    pub(crate) async fn load(
+        &self,
+        text: &str,
+        settings: WasmSettings,
+    ) -> Result<WasmModule, LoadFailure> {
         self.load_with(text, &Map::new(), settings).await
     }
 
@@ -47,12 +54,17 @@ impl Workshop {
         settings: WasmSettings,
     ) -> Result<WasmModule, LoadFailure> {
         let path = self.component(text);
-        self.modules.load(&planned(&path, config), &path, None, settings).await
+        self.modules
+            .load(&planned(&path, config), &path, None, settings)
+            .await
     }
 
     /// A host with one module.
     pub(crate) async fn host(&self, text: &str, settings: WasmSettings) -> TestHost {
-        let module = self.load(text, settings).await.unwrap_or_else(|error| panic!("{error}"));
+        let module = self
+            .load(text, settings)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
         TestHost::build(|builder| builder.source(module)).await
     }
 }

@@ -9,7 +9,8 @@ fn bridged(lines: &str) -> Vec<Value> {
     let mut bridge = Bridge::default();
     let mut sent = Vec::new();
     for line in lines.lines().map(str::trim) {
-        let send = |part: toolpost_a2a::DataPart<'_>| sent.push(serde_json::to_value(part).unwrap());
+        let send =
+            |part: toolpost_a2a::DataPart<'_>| sent.push(serde_json::to_value(part).unwrap());
         if line.starts_with('{') {
             bridge.receive(line, send).unwrap();
         } else {
@@ -18,7 +19,9 @@ fn bridged(lines: &str) -> Vec<Value> {
     }
     bridge.finish(|part| sent.push(serde_json::to_value(part).unwrap()));
     assert!(sent.iter().all(|part| part["kind"] == "data"), "{sent:?}");
-    sent.into_iter().map(|mut part| part["data"].take()).collect()
+    sent.into_iter()
+        .map(|mut part| part["data"].take())
+        .collect()
 }
 
 #[test]
@@ -59,8 +62,7 @@ fn a_failure_a_refusal_and_what_never_ended() {
 fn of_several_ends_the_first_is_sent_on() {
     let lines = r#"{"type":"tool-error","toolCallId":"z","toolName":"w","error":"no"}
                    {"type":"tool-result","toolCallId":"z","output":5}"#;
-    let end =
-        json!({ "type": "tool-error", "toolCallId": "z", "toolName": "w", "error": { "message": "no" } });
+    let end = json!({ "type": "tool-error", "toolCallId": "z", "toolName": "w", "error": { "message": "no" } });
     assert_eq!(bridged(lines), [end]);
 }
 

@@ -15,7 +15,8 @@ fn called() -> Value {
 fn a_call_is_found_in_every_carrier() {
     let part = format!(r#"{{"kind":"data","data":{CALL}}}"#);
     let bare_part = format!(r#"{{"data":{CALL},"mediaType":"application/json"}}"#);
-    let message = format!(r#"{{"kind":"message","messageId":"m","role":"agent","parts":[{part}]}}"#);
+    let message =
+        format!(r#"{{"kind":"message","messageId":"m","role":"agent","parts":[{part}]}}"#);
     let new_message =
         format!(r#"{{"messageId":"m","role":"ROLE_AGENT","parts":[{{"text":"…"}},{bare_part}]}}"#);
     let status = format!(
@@ -30,8 +31,9 @@ fn a_call_is_found_in_every_carrier() {
     let new_artifact = format!(
         r#"{{"artifactUpdate":{{"taskId":"T","artifact":{{"artifactId":"a","parts":[{bare_part}]}}}}}}"#
     );
-    let task =
-        format!(r#"{{"kind":"task","id":"T","status":{{"state":"completed"}},"history":[{message}]}}"#);
+    let task = format!(
+        r#"{{"kind":"task","id":"T","status":{{"state":"completed"}},"history":[{message}]}}"#
+    );
     let new_task = format!(
         r#"{{"task":{{"id":"T","status":{{"state":"TASK_STATE_WORKING","message":{new_message}}}}}}}"#
     );
@@ -57,14 +59,23 @@ fn a_call_is_found_in_every_carrier() {
     ];
     for carrier in all {
         check(&carrier, called());
-        check(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{carrier}}}"#), called());
-        check(&format!(r#"{{"result":{carrier},"id":"q1","jsonrpc":"2.0"}}"#), called());
+        check(
+            &format!(r#"{{"jsonrpc":"2.0","id":1,"result":{carrier}}}"#),
+            called(),
+        );
+        check(
+            &format!(r#"{{"result":{carrier},"id":"q1","jsonrpc":"2.0"}}"#),
+            called(),
+        );
     }
 }
 
 #[test]
 fn answers_that_hold_no_result_hold_no_event() {
-    check(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task"}}"#, json!([]));
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task"}}"#,
+        json!([]),
+    );
     check(
         &format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"message/send","params":{{"message":{{"role":"user","parts":[{{"data":{CALL}}}]}}}}}}"#
@@ -78,12 +89,24 @@ fn answers_that_hold_no_result_hold_no_event() {
 #[test]
 fn only_the_agent_tells_news() {
     let message = |role: &str| format!(r#"{{"messageId":"m",{role}"parts":[{{"data":{CALL}}}]}}"#);
-    for role in ["", r#""role":"agent","#, r#""role":"ROLE_AGENT","#, r#""role":null,"#] {
+    for role in [
+        "",
+        r#""role":"agent","#,
+        r#""role":"ROLE_AGENT","#,
+        r#""role":null,"#,
+    ] {
         check(&message(role), called());
     }
-    for role in [r#""role":"user","#, r#""role":"ROLE_USER","#, r#""role":"assistant","#] {
+    for role in [
+        r#""role":"user","#,
+        r#""role":"ROLE_USER","#,
+        r#""role":"assistant","#,
+    ] {
         check(&message(role), json!([]));
-        check(&format!(r#"{{"id":"T","history":[{}]}}"#, message(role)), json!([]));
+        check(
+            &format!(r#"{{"id":"T","history":[{}]}}"#, message(role)),
+            json!([]),
+        );
     }
 }
 
@@ -135,7 +158,8 @@ fn the_same_id_in_another_stream_is_another_call() {
             r#"{{"statusUpdate":{{"taskId":"{id}","status":{{"message":{{"parts":[{{"data":{CALL}}}]}}}}}}}}"#
         )
     };
-    let message = |id: &str| format!(r#"{{"message":{{"messageId":"{id}","parts":[{{"data":{CALL}}}]}}}}"#);
+    let message =
+        |id: &str| format!(r#"{{"message":{{"messageId":"{id}","parts":[{{"data":{CALL}}}]}}}}"#);
     let of_task = |id: &str| {
         format!(r#"{{"message":{{"messageId":"m","taskId":"{id}","parts":[{{"data":{CALL}}}]}}}}"#)
     };
@@ -144,11 +168,21 @@ fn the_same_id_in_another_stream_is_another_call() {
         (vec![task("A"), task("B"), task("A")], 2),
         (vec![message("A"), message("B"), message("A")], 2),
         (vec![task("A"), of_task("A"), of_task("B")], 2),
-        (vec![answer("1"), answer("2"), answer("\"1\""), answer("1")], 3),
+        (
+            vec![answer("1"), answer("2"), answer("\"1\""), answer("1")],
+            3,
+        ),
         // A task, a message and a request may have the same name by chance.
-        (vec![task("1"), message("1"), answer("1"), CALL.to_owned()], 4),
+        (
+            vec![task("1"), message("1"), answer("1"), CALL.to_owned()],
+            4,
+        ),
     ] {
-        assert_eq!(parts(&lines.join("\n")).as_array().unwrap().len(), count, "{lines:?}");
+        assert_eq!(
+            parts(&lines.join("\n")).as_array().unwrap().len(),
+            count,
+            "{lines:?}"
+        );
     }
 }
 
@@ -163,20 +197,28 @@ fn sidecars_of_older_agents() {
             format!(r#"{{"{DEPRECATED_URI}":{event_list}}}"#),
             json!([with(flying("c1", "t", json!({})), json!({ "result": 1 }))]),
         ),
-        (format!(r#"{{"https://mentionable.dev/ns/a2a-tool-events/v0.2":{CALL}}}"#), json!([])),
+        (
+            format!(r#"{{"https://mentionable.dev/ns/a2a-tool-events/v0.2":{CALL}}}"#),
+            json!([]),
+        ),
         (r#"{"note":1}"#.to_owned(), json!([])),
     ];
     for (metadata, expected) in cases {
         for kind in [r#""kind":"text","#, ""] {
-            let line =
-                format!(r#"{{"role":"agent","parts":[{{{kind}"text":"calling t","metadata":{metadata}}}]}}"#);
+            let line = format!(
+                r#"{{"role":"agent","parts":[{{{kind}"text":"calling t","metadata":{metadata}}}]}}"#
+            );
             check(&line, expected.clone());
-            let without = ReceiverOptions { sidecars: false, ..ReceiverOptions::default() };
+            let without = ReceiverOptions {
+                sidecars: false,
+                ..ReceiverOptions::default()
+            };
             assert_eq!(parts_with(without, &line), json!([]), "{line}");
         }
     }
-    let elsewhere =
-        format!(r#"{{"role":"agent","metadata":{CALL},"parts":[{{"kind":"file","metadata":{CALL}}}]}}"#);
+    let elsewhere = format!(
+        r#"{{"role":"agent","metadata":{CALL},"parts":[{{"kind":"file","metadata":{CALL}}}]}}"#
+    );
     check(&elsewhere, json!([]));
 }
 

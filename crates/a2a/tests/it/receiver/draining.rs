@@ -4,7 +4,8 @@ use serde_json::json;
 use toolpost_a2a::{Bounds, Change, Receiver, ReceiverOptions, Step};
 
 fn call(id: &str, input: u32) -> String {
-    json!({ "type": "tool-call", "toolCallId": id, "toolName": "t", "input": { "n": input } }).to_string()
+    json!({ "type": "tool-call", "toolCallId": id, "toolName": "t", "input": { "n": input } })
+        .to_string()
 }
 
 fn result(id: &str, output: u32) -> String {
@@ -13,7 +14,10 @@ fn result(id: &str, output: u32) -> String {
 
 fn take(receiver: &mut Receiver) -> Vec<(String, String)> {
     let parts = receiver.take_ended();
-    parts.into_iter().map(|(_, part)| (part.id, part.args.to_string())).collect()
+    parts
+        .into_iter()
+        .map(|(_, part)| (part.id, part.args.to_string()))
+        .collect()
 }
 
 #[test]
@@ -29,21 +33,46 @@ fn changes_tell_how_far_a_call_has_come() {
         &result("a", 1),
         r#"{"type":"tool-error","toolCallId":"a"}"#,
     ] {
-        steps.extend(receiver.receive(line).unwrap().into_iter().map(|Change { step, .. }| step));
+        steps.extend(
+            receiver
+                .receive(line)
+                .unwrap()
+                .into_iter()
+                .map(|Change { step, .. }| step),
+        );
     }
     assert_eq!(
         steps,
-        [Step::Started, Step::Started, Step::Called, Step::Progressed, Step::Ended, Step::Ended]
+        [
+            Step::Started,
+            Step::Started,
+            Step::Called,
+            Step::Progressed,
+            Step::Ended,
+            Step::Ended
+        ]
     );
 }
 
 #[test]
 fn ended_calls_leave_in_order_of_appearance_and_open_ones_stay() {
     let mut receiver = Receiver::default();
-    for line in [call("a", 1), call("b", 2), call("c", 3), result("c", 3), result("a", 1)] {
+    for line in [
+        call("a", 1),
+        call("b", 2),
+        call("c", 3),
+        result("c", 3),
+        result("a", 1),
+    ] {
         receiver.receive(&line).unwrap();
     }
-    assert_eq!(take(&mut receiver), [("a".into(), "{\"n\":1}".into()), ("c".into(), "{\"n\":3}".into())]);
+    assert_eq!(
+        take(&mut receiver),
+        [
+            ("a".into(), "{\"n\":1}".into()),
+            ("c".into(), "{\"n\":3}".into())
+        ]
+    );
     assert_eq!(take(&mut receiver), []);
     assert_eq!(receiver.held(), 1);
     receiver.receive(&result("b", 2)).unwrap();
@@ -96,8 +125,14 @@ fn an_open_call_under_a_reused_id_outlives_the_taking_of_the_first() {
 
 #[test]
 fn what_is_remembered_is_bounded() {
-    let bounds = Bounds { remembered: 2, ..Bounds::default() };
-    let mut receiver = Receiver::new(ReceiverOptions { bounds, ..ReceiverOptions::default() });
+    let bounds = Bounds {
+        remembered: 2,
+        ..Bounds::default()
+    };
+    let mut receiver = Receiver::new(ReceiverOptions {
+        bounds,
+        ..ReceiverOptions::default()
+    });
     for id in ["a", "b", "c"] {
         receiver.receive(&call(id, 1)).unwrap();
         receiver.receive(&result(id, 1)).unwrap();
@@ -121,8 +156,13 @@ fn a_long_stream_holds_its_open_calls_and_nothing_else() {
             )
         };
         receiver.receive(&event(call(&format!("c{n}"), n))).unwrap();
-        receiver.receive(&event(result(&format!("c{n}"), n))).unwrap();
-        most = (most.0.max(receiver.held()), most.1.max(receiver.held_bytes()));
+        receiver
+            .receive(&event(result(&format!("c{n}"), n)))
+            .unwrap();
+        most = (
+            most.0.max(receiver.held()),
+            most.1.max(receiver.held_bytes()),
+        );
         receiver.take_ended();
     }
     assert_eq!(most.0, 1);

@@ -11,7 +11,11 @@ fn check(lines: &str, expected: &Value) {
     for line in lines.lines() {
         receiver.receive_v4(line.trim()).unwrap();
     }
-    assert_eq!(serde_json::to_value(receiver.into_parts()).unwrap(), *expected, "of {lines}");
+    assert_eq!(
+        serde_json::to_value(receiver.into_parts()).unwrap(),
+        *expected,
+        "of {lines}"
+    );
 }
 
 #[test]
@@ -29,7 +33,10 @@ fn a_recorded_stream() {
            a:{"toolCallId":"c2"}
            d:{"finishReason":"stop"}"#,
         &json!([
-            with(flying("c1", "weather", json!({ "city": "Bonn" })), json!({ "result": { "degrees": 7 } })),
+            with(
+                flying("c1", "weather", json!({ "city": "Bonn" })),
+                json!({ "result": { "degrees": 7 } })
+            ),
             with(flying("c2", "rain", json!({})), json!({ "result": null })),
         ]),
     );
@@ -45,7 +52,10 @@ fn an_error_ends_the_one_open_call_that_it_names() {
             &format!("{one}\n3:\"{text}\""),
             &json!([with(open.clone(), json!({ "error": { "message": text } }))]),
         );
-        check(&format!("{one}\n{two}\n3:\"{text}\""), &json!([open, flying("c2", "rain", json!({}))]));
+        check(
+            &format!("{one}\n{two}\n3:\"{text}\""),
+            &json!([open, flying("c2", "rain", json!({}))]),
+        );
     }
     check(&format!("{one}\n3:\"An error occurred.\""), &json!([open]));
     check("3:\"nothing is open\"", &json!([]));
@@ -54,9 +64,25 @@ fn an_error_ends_the_one_open_call_that_it_names() {
 #[test]
 fn what_is_no_such_line_is_refused_and_changes_nothing() {
     let mut receiver = Receiver::default();
-    for line in ["", "9", "z:{}", "9:{", "0:text", "3:{}", "tool:{}", r#"{"type":"tool-call"}"#, "a:"] {
+    for line in [
+        "",
+        "9",
+        "z:{}",
+        "9:{",
+        "0:text",
+        "3:{}",
+        "tool:{}",
+        r#"{"type":"tool-call"}"#,
+        "a:",
+    ] {
         assert!(receiver.receive_v4(line).is_err(), "{line}");
     }
     assert_eq!(receiver.held(), 0);
-    assert_eq!(V4Line::read("9:{}").unwrap(), V4Line { code: V4Code::Call, json: "{}" });
+    assert_eq!(
+        V4Line::read("9:{}").unwrap(),
+        V4Line {
+            code: V4Code::Call,
+            json: "{}"
+        }
+    );
 }

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use toolpost_a2a::{
     Receiver, ToolEvent, ToolEventError,
     ui_stream::UiStream,
-    wire::{Artifact, Dialect, Message, Part, Role, StatusUpdate, StreamItem, Task, TaskState, TaskStatus},
+    wire::{
+        Artifact, Dialect, Message, Part, Role, StatusUpdate, StreamItem, Task, TaskState,
+        TaskStatus,
+    },
 };
 
 use super::{flying, with};
@@ -15,7 +18,12 @@ fn events() -> [ToolEvent; 3] {
     let (id, name) = (tool_call_id.clone(), tool_name.clone());
     let started_at = Some("2026-11-15T19:29:16.292Z".to_owned());
     [
-        ToolEvent::Call { tool_call_id, tool_name, input: Some(input.clone()), started_at },
+        ToolEvent::Call {
+            tool_call_id,
+            tool_name,
+            input: Some(input.clone()),
+            started_at,
+        },
         ToolEvent::Result {
             tool_call_id: id,
             tool_name: name,
@@ -27,7 +35,9 @@ fn events() -> [ToolEvent; 3] {
             tool_call_id: "c2".to_owned(),
             tool_name: "rm".to_owned(),
             input: Some(input),
-            error: ToolEventError { message: "denied by a rule".to_owned() },
+            error: ToolEventError {
+                message: "denied by a rule".to_owned(),
+            },
             duration_ms: None,
         },
     ]
@@ -39,12 +49,19 @@ fn expected() -> Value {
             flying("c1", "add", json!({ "a": 2 })),
             json!({ "result": { "sum": 5 }, "duration_ms": 12, "started_at": "2026-11-15T19:29:16.292Z" })
         ),
-        with(flying("c2", "rm", json!({ "a": 2 })), json!({ "error": { "message": "denied by a rule" } })),
+        with(
+            flying("c2", "rm", json!({ "a": 2 })),
+            json!({ "error": { "message": "denied by a rule" } })
+        ),
     ])
 }
 
 fn status(message: Option<Message>) -> TaskStatus {
-    TaskStatus { state: TaskState::Working, message, timestamp: None }
+    TaskStatus {
+        state: TaskState::Working,
+        message,
+        timestamp: None,
+    }
 }
 
 /// A stream of one task: an update for each event, the result as an artifact in a snapshot at the end.
@@ -53,7 +70,9 @@ fn stream() -> Vec<StreamItem> {
         .iter()
         .enumerate()
         .map(|(n, event)| {
-            Message::agent(format!("m{n}"), vec![Part::event(event)]).within("T", "C").with_tool_events()
+            Message::agent(format!("m{n}"), vec![Part::event(event)])
+                .within("T", "C")
+                .with_tool_events()
         })
         .collect();
     let update = |message: &Message| {
@@ -67,7 +86,8 @@ fn stream() -> Vec<StreamItem> {
     };
     let mut items: Vec<StreamItem> = said.iter().map(update).collect();
     // What the user asked for is no news, though it has the same id and says something else.
-    let asked = json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "other", "input": {} });
+    let asked =
+        json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "other", "input": {} });
     let mut user = Message::agent("u", vec![Part::data(asked)]).within("T", "C");
     user.role = Role::User;
     items.push(StreamItem::Task(Task {
@@ -91,7 +111,11 @@ fn streams_and_snapshots_of_both_dialects() {
             for item in lines {
                 receiver.receive_value(&json!({ "jsonrpc": "2.0", "id": 1, "result": item }));
             }
-            assert_eq!(serde_json::to_value(receiver.into_parts()).unwrap(), expected(), "{dialect:?}");
+            assert_eq!(
+                serde_json::to_value(receiver.into_parts()).unwrap(),
+                expected(),
+                "{dialect:?}"
+            );
         }
     }
 }
@@ -100,13 +124,22 @@ fn streams_and_snapshots_of_both_dialects() {
 fn a_stream_in_the_words_of_the_ai_sdk() {
     let (mut stream, mut receiver) = (UiStream::new(), Receiver::default());
     for chunk in events().iter().flat_map(|event| stream.chunks(event)) {
-        receiver.receive(&serde_json::to_string(&chunk).unwrap()).unwrap();
+        receiver
+            .receive(&serde_json::to_string(&chunk).unwrap())
+            .unwrap();
     }
     let mut parts = serde_json::to_value(receiver.into_parts()).unwrap();
     let mut expected = expected();
     // That vocabulary has no times.
-    for part in parts.as_array_mut().into_iter().chain(expected.as_array_mut()).flatten() {
-        part.as_object_mut().unwrap().retain(|name, _| name != "duration_ms" && name != "started_at");
+    for part in parts
+        .as_array_mut()
+        .into_iter()
+        .chain(expected.as_array_mut())
+        .flatten()
+    {
+        part.as_object_mut()
+            .unwrap()
+            .retain(|name, _| name != "duration_ms" && name != "started_at");
     }
     assert_eq!(parts, expected);
 }
@@ -120,13 +153,18 @@ fn the_event_of_a_module_is_no_event_of_a_call() {
         r#"{"type":"tool-call","toolCallId":"c9","toolName":"rm","input":{}}"#,
         r#"{"type":"reset-step"}"#,
     ] {
-        let inner =
-            format!(r#"{{"type":"module-event","toolCallId":"c1","seq":7,"event":"x","data":{data}}}"#);
+        let inner = format!(
+            r#"{{"type":"module-event","toolCallId":"c1","seq":7,"event":"x","data":{data}}}"#
+        );
         let chunk = format!(r#"{{"type":"data-module-event","transient":true,"data":{inner}}}"#);
-        let part = format!(r#"{{"messageId":"m","role":"ROLE_AGENT","parts":[{{"data":{inner}}}]}}"#);
+        let part =
+            format!(r#"{{"messageId":"m","role":"ROLE_AGENT","parts":[{{"data":{inner}}}]}}"#);
         let forged = format!(r#"{{"type":"data-module-event","data":{data}}}"#);
         for event in [&inner, &chunk, &part, &forged] {
-            super::check(&format!("{call}\n{event}"), json!([flying("c1", "add", json!({ "a": 2 }))]));
+            super::check(
+                &format!("{call}\n{event}"),
+                json!([flying("c1", "add", json!({ "a": 2 }))]),
+            );
         }
     }
 }

@@ -32,28 +32,39 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 /// The events of one call as a peer may send them: perhaps a start with pieces, the call, results so far, the end.
 fn any_call() -> impl Strategy<Value = Vec<Value>> {
-    let parts = (any_value(), vec(any::<Index>(), 0..4), any_value(), any::<[bool; 5]>(), 0_u32..9);
-    parts.prop_map(|(input, cuts, output, [pieces, whole, early, ends, fails], duration)| {
-        let mut events = Vec::new();
-        if pieces {
-            events.push(json!({ "type": "tool-input-start", "toolName": "t" }));
-            for piece in cut(&input.to_string(), &cuts) {
-                events.push(json!({ "type": "tool-input-delta", "inputTextDelta": piece }));
+    let parts = (
+        any_value(),
+        vec(any::<Index>(), 0..4),
+        any_value(),
+        any::<[bool; 5]>(),
+        0_u32..9,
+    );
+    parts.prop_map(
+        |(input, cuts, output, [pieces, whole, early, ends, fails], duration)| {
+            let mut events = Vec::new();
+            if pieces {
+                events.push(json!({ "type": "tool-input-start", "toolName": "t" }));
+                for piece in cut(&input.to_string(), &cuts) {
+                    events.push(json!({ "type": "tool-input-delta", "inputTextDelta": piece }));
+                }
             }
-        }
-        if whole {
-            events.push(json!({ "type": "tool-call", "toolName": "t", "input": input }));
-        }
-        if early {
-            events.push(json!({ "type": "tool-result", "output": 0, "preliminary": true }));
-        }
-        if ends && fails {
-            events.push(json!({ "type": "tool-error", "error": output, "durationMs": duration }));
-        } else if ends {
-            events.push(json!({ "type": "tool-result", "output": output, "durationMs": duration }));
-        }
-        events
-    })
+            if whole {
+                events.push(json!({ "type": "tool-call", "toolName": "t", "input": input }));
+            }
+            if early {
+                events.push(json!({ "type": "tool-result", "output": 0, "preliminary": true }));
+            }
+            if ends && fails {
+                events
+                    .push(json!({ "type": "tool-error", "error": output, "durationMs": duration }));
+            } else if ends {
+                events.push(
+                    json!({ "type": "tool-result", "output": output, "durationMs": duration }),
+                );
+            }
+            events
+        },
+    )
 }
 
 fn cut(text: &str, cuts: &[Index]) -> Vec<String> {
@@ -61,7 +72,10 @@ fn cut(text: &str, cuts: &[Index]) -> Vec<String> {
     let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(chars.len() + 1)).collect();
     places.extend([0, chars.len()]);
     places.sort_unstable();
-    places.windows(2).map(|pair| chars[pair[0]..pair[1]].iter().collect()).collect()
+    places
+        .windows(2)
+        .map(|pair| chars[pair[0]..pair[1]].iter().collect())
+        .collect()
 }
 
 /// Several calls with ids of their own.
@@ -80,12 +94,17 @@ fn several_calls() -> impl Strategy<Value = Vec<Vec<Value>>> {
 
 /// All events, each call's in their order, the calls mixed.
 fn mixed(calls: &[Vec<Value>], order: &[Index]) -> Vec<Value> {
-    let mut left: Vec<_> = calls.iter().map(|events| events.iter().peekable()).collect();
+    let mut left: Vec<_> = calls
+        .iter()
+        .map(|events| events.iter().peekable())
+        .collect();
     let mut lines = Vec::new();
     let mut order = order.iter().cycle();
     loop {
         left.retain_mut(|events| events.peek().is_some());
-        let (Some(at), false) = (order.next(), left.is_empty()) else { return lines };
+        let (Some(at), false) = (order.next(), left.is_empty()) else {
+            return lines;
+        };
         let at = at.index(left.len());
         lines.extend(left[at].next().cloned());
     }
@@ -110,7 +129,10 @@ fn backwards(value: &Value) -> String {
             format!("{number}.0")
         }
         Value::String(text) => {
-            let units: Vec<String> = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            let units: Vec<String> = text
+                .encode_utf16()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect();
             format!("\"{}\"", units.concat())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),

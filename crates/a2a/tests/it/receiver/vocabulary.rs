@@ -46,7 +46,10 @@ fn a_full_stream_of_ai_sdk_4() {
            {"type":"tool-call-delta","toolCallId":"c1","toolName":"weather","argsTextDelta":"{}"}
            {"type":"tool-call","toolCallId":"c1","toolName":"weather","args":{"city":"Bonn"}}
            {"type":"tool-result","toolCallId":"c1","toolName":"weather","args":{"city":"Bonn"},"result":7}"#,
-        json!([with(flying("c1", "weather", json!({ "city": "Bonn" })), json!({ "result": 7 }))]),
+        json!([with(
+            flying("c1", "weather", json!({ "city": "Bonn" })),
+            json!({ "result": 7 })
+        )]),
     );
 }
 
@@ -54,11 +57,15 @@ fn a_full_stream_of_ai_sdk_4() {
 fn pieces_of_input_are_shown_as_text_until_they_are_a_value() {
     let start = r#"{"type":"tool-input-start","toolCallId":"c1","toolName":"t"}"#;
     let delta = |text: &str| {
-        json!({ "type": "tool-input-delta", "toolCallId": "c1", "inputTextDelta": text }).to_string()
+        json!({ "type": "tool-input-delta", "toolCallId": "c1", "inputTextDelta": text })
+            .to_string()
     };
     let seen = |pieces: &[&str], args: Value| {
         let lines: Vec<String> = pieces.iter().map(|piece| delta(piece)).collect();
-        check(&format!("{start}\n{}", lines.join("\n")), json!([flying("c1", "t", args)]));
+        check(
+            &format!("{start}\n{}", lines.join("\n")),
+            json!([flying("c1", "t", args)]),
+        );
     };
     seen(&[], json!({}));
     seen(&[""], json!({}));
@@ -76,14 +83,30 @@ fn pieces_of_input_are_shown_as_text_until_they_are_a_value() {
 fn a_whole_input_ends_the_pieces_and_a_new_start_clears_them() {
     let start = r#"{"type":"tool-input-start","toolCallId":"c1","toolName":"t"}"#;
     let piece = r#"{"type":"tool-input-delta","toolCallId":"c1","inputTextDelta":"{\"a\":"}"#;
-    let whole = r#"{"type":"tool-input-available","toolCallId":"c1","toolName":"t","input":{"b":1}}"#;
-    check(&[start, piece, whole, piece].join("\n"), json!([flying("c1", "t", json!({ "b": 1 }))]));
-    check(&[start, piece, start].join("\n"), json!([flying("c1", "t", json!({}))]));
-    check(&[start, piece, start, piece].join("\n"), json!([flying("c1", "t", json!("{\"a\":"))]));
+    let whole =
+        r#"{"type":"tool-input-available","toolCallId":"c1","toolName":"t","input":{"b":1}}"#;
+    check(
+        &[start, piece, whole, piece].join("\n"),
+        json!([flying("c1", "t", json!({ "b": 1 }))]),
+    );
+    check(
+        &[start, piece, start].join("\n"),
+        json!([flying("c1", "t", json!({}))]),
+    );
+    check(
+        &[start, piece, start, piece].join("\n"),
+        json!([flying("c1", "t", json!("{\"a\":"))]),
+    );
     let snapshot = r#"{"type":"tool-call-delta","toolCallId":"c1","input":{"so":"far"}}"#;
-    check(&[start, piece, snapshot].join("\n"), json!([flying("c1", "t", json!({ "so": "far" }))]));
+    check(
+        &[start, piece, snapshot].join("\n"),
+        json!([flying("c1", "t", json!({ "so": "far" }))]),
+    );
     let in_input = r#"{"type":"tool-input-delta","toolCallId":"c1","input":"[1"}"#;
-    check(&[start, in_input].join("\n"), json!([flying("c1", "t", json!("[1"))]));
+    check(
+        &[start, in_input].join("\n"),
+        json!([flying("c1", "t", json!("[1"))]),
+    );
 }
 
 #[test]
@@ -109,8 +132,10 @@ fn a_pair_cut_between_two_pieces_is_joined() {
 fn input_that_does_not_fit_the_tool() {
     let both = r#"{"type":"tool-input-error","toolCallId":"c1","toolName":"t","input":{"x":1},"errorText":"bad input"}
                   {"type":"tool-output-error","toolCallId":"c1","errorText":"bad input"}"#;
-    let expected =
-        json!([with(flying("c1", "t", json!({ "x": 1 })), json!({ "error": { "message": "bad input" } }))]);
+    let expected = json!([with(
+        flying("c1", "t", json!({ "x": 1 })),
+        json!({ "error": { "message": "bad input" } })
+    )]);
     check(both, expected.clone());
     check(both.lines().next().unwrap(), expected);
 }
@@ -127,7 +152,10 @@ fn an_invalid_call_stays_open_until_its_error() {
 fn a_result_that_is_an_error() {
     check(
         r#"{"type":"tool-result","toolCallId":"c1","toolName":"t","result":"boom","isError":true}"#,
-        json!([with(flying("c1", "t", json!({})), json!({ "error": { "message": "boom" } }))]),
+        json!([with(
+            flying("c1", "t", json!({})),
+            json!({ "error": { "message": "boom" } })
+        )]),
     );
 }
 
@@ -135,21 +163,27 @@ fn a_result_that_is_an_error() {
 fn a_refused_call_says_why() {
     let call = r#"{"type":"tool-input-available","toolCallId":"c1","toolName":"rm","input":{}}"#;
     let ask = r#"{"type":"tool-approval-request","approvalId":"a1","toolCallId":"c1"}"#;
-    let refuse =
-        r#"{"type":"tool-approval-response","approvalId":"a1","approved":false,"reason":"too risky"}"#;
-    let allow = r#"{"type":"tool-approval-response","approvalId":"a1","approved":true,"reason":"fine"}"#;
+    let refuse = r#"{"type":"tool-approval-response","approvalId":"a1","approved":false,"reason":"too risky"}"#;
+    let allow =
+        r#"{"type":"tool-approval-response","approvalId":"a1","approved":true,"reason":"fine"}"#;
     let denied = r#"{"type":"tool-output-denied","toolCallId":"c1"}"#;
     let part = flying("c1", "rm", json!({}));
     check(&[call, ask].join("\n"), json!([part]));
     check(&[call, ask, refuse].join("\n"), json!([part]));
     check(
         &[call, ask, refuse, denied].join("\n"),
-        json!([with(part.clone(), json!({ "error": { "message": "Tool call denied: too risky" } }))]),
+        json!([with(
+            part.clone(),
+            json!({ "error": { "message": "Tool call denied: too risky" } })
+        )]),
     );
     for lines in [vec![call, denied], vec![call, ask, allow, denied]] {
         check(
             &lines.join("\n"),
-            json!([with(part.clone(), json!({ "error": { "message": "Tool call denied" } }))]),
+            json!([with(
+                part.clone(),
+                json!({ "error": { "message": "Tool call denied" } })
+            )]),
         );
     }
     check(
@@ -176,7 +210,10 @@ fn approvals_that_hold_the_call_itself() {
 
 #[test]
 fn an_answer_to_no_question_begins_nothing() {
-    check(r#"{"type":"tool-approval-response","approvalId":"a1","approved":true}"#, json!([]));
+    check(
+        r#"{"type":"tool-approval-response","approvalId":"a1","approved":true}"#,
+        json!([]),
+    );
     check(r#"{"type":"tool-input-end","id":"c1"}"#, json!([]));
 }
 
@@ -193,7 +230,10 @@ fn a_step_that_is_taken_back_supersedes_its_open_calls() {
         json!([
             flying("before", "t", json!({})),
             with(flying("done", "t", json!({})), json!({ "result": 1 })),
-            with(flying("open", "t", json!({})), json!({ "error": { "message": "superseded" } })),
+            with(
+                flying("open", "t", json!({})),
+                json!({ "error": { "message": "superseded" } })
+            ),
             flying("after", "t", json!({})),
         ]),
     );
@@ -205,17 +245,22 @@ fn parts_of_google_adk() {
                    {"data":{"id":"adk-1","name":"roll","response":{"result":4}},"metadata":{"adk_type":"function_response"}}
                    {"data":{"id":"adk-2","name":"roll","args":{}},"metadata":{"adk_type":"code_execution_result"}}
                    {"data":{"id":"adk-3","name":"roll","args":{}}}"#;
-    let part = with(flying("adk-1", "roll", json!({ "sides": 6 })), json!({ "result": { "result": 4 } }));
+    let part = with(
+        flying("adk-1", "roll", json!({ "sides": 6 })),
+        json!({ "result": { "result": 4 } }),
+    );
     check(lines, json!([part]));
-    let without = ReceiverOptions { adk_parts: false, ..ReceiverOptions::default() };
+    let without = ReceiverOptions {
+        adk_parts: false,
+        ..ReceiverOptions::default()
+    };
     assert_eq!(parts_with(without, lines), json!([]));
 }
 
 #[test]
 fn stored_messages_are_not_events() {
     let mut receiver = Receiver::default();
-    let stored =
-        json!({ "type": "tool-weather", "toolCallId": "c1", "state": "output-available", "output": 1 });
+    let stored = json!({ "type": "tool-weather", "toolCallId": "c1", "state": "output-available", "output": 1 });
     assert_eq!(receiver.receive_value(&stored), []);
     assert_eq!(receiver.tally().events, 0);
 }

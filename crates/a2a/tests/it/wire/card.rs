@@ -29,13 +29,25 @@ fn it_has_the_members_of_both_dialects() {
 
 #[test]
 fn an_open_host_asks_for_no_token() {
-    let open = AgentCard { has_extended: false, needs_token: false, ..card() }.to_value();
-    for absent in ["securitySchemes", "security", "securityRequirements", "supportsAuthenticatedExtendedCard"]
-    {
+    let open = AgentCard {
+        has_extended: false,
+        needs_token: false,
+        ..card()
+    }
+    .to_value();
+    for absent in [
+        "securitySchemes",
+        "security",
+        "securityRequirements",
+        "supportsAuthenticatedExtendedCard",
+    ] {
         assert_eq!(open.get(absent), None, "{absent}");
     }
     assert_eq!(open["capabilities"].get("extendedAgentCard"), None);
-    assert_eq!(open["a2a"]["capabilities"]["extensions"], open["capabilities"]["extensions"]);
+    assert_eq!(
+        open["a2a"]["capabilities"]["extensions"],
+        open["capabilities"]["extensions"]
+    );
     assert_eq!(open["capabilities"]["extensions"][0].get("required"), None);
     assert_eq!(open["skills"][0]["tags"], json!([]));
 }

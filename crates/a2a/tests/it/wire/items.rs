@@ -2,15 +2,17 @@
 
 use serde_json::{Map, Value, json};
 use toolpost_a2a::wire::{
-    Artifact, ArtifactUpdate, Content, Dialect, Message, Part, Role, SendAnswer, StatusUpdate, StreamItem,
-    Task, TaskPage, TaskState, TaskStatus,
+    Artifact, ArtifactUpdate, Content, Dialect, Message, Part, Role, SendAnswer, StatusUpdate,
+    StreamItem, Task, TaskPage, TaskState, TaskStatus,
 };
 use toolpost_a2a::{CANONICAL_URI, ToolEvent};
 
 pub(super) fn task() -> Task {
-    let call =
-        json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "add", "input": { "a": 2, "b": 3 } });
-    let asked = Message { role: Role::User, ..Message::agent("m1", vec![Part::data(call)]) };
+    let call = json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "add", "input": { "a": 2, "b": 3 } });
+    let asked = Message {
+        role: Role::User,
+        ..Message::agent("m1", vec![Part::data(call)])
+    };
     let event = ToolEvent::Result {
         tool_call_id: "c1".to_owned(),
         tool_name: "add".to_owned(),
@@ -18,7 +20,9 @@ pub(super) fn task() -> Task {
         output: json!({ "sum": 5 }),
         duration_ms: Some(1),
     };
-    let told = Message::agent("m2", vec![Part::event(&event)]).within("t1", "x1").with_tool_events();
+    let told = Message::agent("m2", vec![Part::event(&event)])
+        .within("t1", "x1")
+        .with_tool_events();
     let mut result = Artifact::new("c1", vec![Part::data(json!(5)), Part::text("five")]);
     result.name = Some("add".to_owned());
     Task {
@@ -32,7 +36,11 @@ pub(super) fn task() -> Task {
 }
 
 fn status(state: TaskState, message: Option<Message>) -> TaskStatus {
-    TaskStatus { state, message, timestamp: Some("2026-11-15T19:29:16.292Z".to_owned()) }
+    TaskStatus {
+        state,
+        message,
+        timestamp: Some("2026-11-15T19:29:16.292Z".to_owned()),
+    }
 }
 
 fn file(content: Content) -> Part {
@@ -54,7 +62,10 @@ fn a_task_in_each_dialect() {
 fn the_items_of_a_stream_in_each_dialect() {
     let question = Message::agent("m3", vec![Part::text("may it?")]).within("t1", "x1");
     let items = [
-        StreamItem::Message(Message::agent("m0", vec![file(Content::Raw("AAEC".to_owned()))])),
+        StreamItem::Message(Message::agent(
+            "m0",
+            vec![file(Content::Raw("AAEC".to_owned()))],
+        )),
         StreamItem::Status(StatusUpdate {
             task_id: "t1".to_owned(),
             context_id: "x1".to_owned(),
@@ -65,7 +76,10 @@ fn the_items_of_a_stream_in_each_dialect() {
         StreamItem::Artifact(ArtifactUpdate {
             task_id: "t1".to_owned(),
             context_id: "x1".to_owned(),
-            artifact: Artifact::new("c1", vec![file(Content::Url("https://example.com/a".to_owned()))]),
+            artifact: Artifact::new(
+                "c1",
+                vec![file(Content::Url("https://example.com/a".to_owned()))],
+            ),
             append: false,
             last_chunk: true,
             metadata: None,
@@ -78,7 +92,12 @@ fn the_items_of_a_stream_in_each_dialect() {
             metadata: None,
         }),
     ];
-    let written = |dialect| items.iter().map(|item| item.to_value(dialect)).collect::<Vec<Value>>();
+    let written = |dialect| {
+        items
+            .iter()
+            .map(|item| item.to_value(dialect))
+            .collect::<Vec<Value>>()
+    };
     insta::assert_json_snapshot!("items_0_3", written(Dialect::V0_3));
     insta::assert_json_snapshot!("items_1_0", written(Dialect::V1_0));
 }
@@ -116,31 +135,61 @@ fn what_the_official_peers_write_is_what_is_written_here() {
 
 #[test]
 fn a_part_is_read_with_or_without_its_kind() {
-    let check = |value: Value, content: Content| assert_eq!(Part::read(&value).unwrap().content, content);
-    check(json!({ "kind": "text", "text": "a" }), Content::Text("a".to_owned()));
+    let check =
+        |value: Value, content: Content| assert_eq!(Part::read(&value).unwrap().content, content);
+    check(
+        json!({ "kind": "text", "text": "a" }),
+        Content::Text("a".to_owned()),
+    );
     check(json!({ "text": "a" }), Content::Text("a".to_owned()));
     check(json!({ "text": "" }), Content::Text(String::new()));
-    check(json!({ "kind": "data", "data": { "a": null } }), Content::Data(json!({ "a": null })));
+    check(
+        json!({ "kind": "data", "data": { "a": null } }),
+        Content::Data(json!({ "a": null })),
+    );
     check(json!({ "data": null }), Content::Data(Value::Null));
-    check(json!({ "text": null, "data": [1] }), Content::Data(json!([1])));
+    check(
+        json!({ "text": null, "data": [1] }),
+        Content::Data(json!([1])),
+    );
     check(json!({ "raw": "AA==" }), Content::Raw("AA==".to_owned()));
-    check(json!({ "kind": "file", "file": { "bytes": "AA==" } }), Content::Raw("AA==".to_owned()));
-    check(json!({ "kind": "file", "file": { "uri": "x:y" } }), Content::Url("x:y".to_owned()));
+    check(
+        json!({ "kind": "file", "file": { "bytes": "AA==" } }),
+        Content::Raw("AA==".to_owned()),
+    );
+    check(
+        json!({ "kind": "file", "file": { "uri": "x:y" } }),
+        Content::Url("x:y".to_owned()),
+    );
     // As the official SDK of 1.0 puts a number to a peer of 0.3.
-    let wrapped = json!({ "kind": "data", "data": { "value": 7 }, "metadata": { "data_part_compat": true } });
+    let wrapped =
+        json!({ "kind": "data", "data": { "value": 7 }, "metadata": { "data_part_compat": true } });
     check(wrapped.clone(), Content::Data(json!(7)));
-    assert_eq!(Part::read(&wrapped).unwrap().to_value(Dialect::V0_3), wrapped);
+    assert_eq!(
+        Part::read(&wrapped).unwrap().to_value(Dialect::V0_3),
+        wrapped
+    );
     // A value of that shape that nobody marked is itself.
-    check(json!({ "data": { "value": 7 } }), Content::Data(json!({ "value": 7 })));
+    check(
+        json!({ "data": { "value": 7 } }),
+        Content::Data(json!({ "value": 7 })),
+    );
 }
 
 #[test]
 fn what_cannot_be_read_is_told_by_its_place() {
-    let check =
-        |value: Value, message: &str| assert_eq!(Message::read(&value).unwrap_err().to_string(), message);
+    let check = |value: Value, message: &str| {
+        assert_eq!(Message::read(&value).unwrap_err().to_string(), message);
+    };
     check(json!([]), "`message` must be an object");
-    check(json!({ "role": "user", "parts": [] }), "`message.messageId` must be a text that is not empty");
-    check(json!({ "messageId": "m", "parts": {} }), "`message.parts` must be a list");
+    check(
+        json!({ "role": "user", "parts": [] }),
+        "`message.messageId` must be a text that is not empty",
+    );
+    check(
+        json!({ "messageId": "m", "parts": {} }),
+        "`message.parts` must be a list",
+    );
     check(
         json!({ "messageId": "m", "parts": [{ "text": "a" }, { "kind": "text" }] }),
         "`message.parts[1]` must hold `text`, `data`, `raw`, `url` or `file`",
@@ -149,13 +198,21 @@ fn what_cannot_be_read_is_told_by_its_place() {
         json!({ "messageId": "m", "role": "system", "parts": [] }),
         "`message.role` must be `user` or `agent`, `ROLE_USER` or `ROLE_AGENT`",
     );
-    check(json!({ "messageId": "m", "extensions": [1] }), "`message.extensions` must be a list of texts");
+    check(
+        json!({ "messageId": "m", "extensions": [1] }),
+        "`message.extensions` must be a list of texts",
+    );
 }
 
 #[test]
 fn a_history_keeps_its_newest_messages() {
     let kept = |most| -> Vec<String> {
-        task().with_history(most).history.into_iter().map(|message| message.message_id).collect()
+        task()
+            .with_history(most)
+            .history
+            .into_iter()
+            .map(|message| message.message_id)
+            .collect()
     };
     let check = |most, ids: &[&str]| assert_eq!(kept(most), ids);
     check(None, &["m1", "m2"]);
@@ -166,6 +223,14 @@ fn a_history_keeps_its_newest_messages() {
 
 #[test]
 fn a_page_has_all_its_members_even_when_it_is_empty() {
-    let page = TaskPage { tasks: Vec::new(), next_page_token: String::new(), page_size: 50, total_size: 0 };
-    assert_eq!(page.to_value(), json!({ "tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0 }));
+    let page = TaskPage {
+        tasks: Vec::new(),
+        next_page_token: String::new(),
+        page_size: 50,
+        total_size: 0,
+    };
+    assert_eq!(
+        page.to_value(),
+        json!({ "tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0 })
+    );
 }

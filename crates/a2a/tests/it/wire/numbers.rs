@@ -23,12 +23,18 @@ fn whole_numbers_lose_their_point() {
     // Written without a point, it is exact already.
     check("9007199254740993", "9007199254740993");
     check("18446744073709551615", "18446744073709551615");
-    check(r#"{"a":[1.0,{"b":3.0}],"c":"2.0"}"#, r#"{"a":[1,{"b":3}],"c":"2.0"}"#);
+    check(
+        r#"{"a":[1.0,{"b":3.0}],"c":"2.0"}"#,
+        r#"{"a":[1,{"b":3}],"c":"2.0"}"#,
+    );
 }
 
 #[test]
 fn the_data_of_a_part_comes_narrowed() {
-    assert_eq!(Part::data(json!({ "n": 2.0 })).narrowed_data(), Some(json!({ "n": 2 })));
+    assert_eq!(
+        Part::data(json!({ "n": 2.0 })).narrowed_data(),
+        Some(json!({ "n": 2 }))
+    );
     assert_eq!(Part::text("2.0").narrowed_data(), None);
 }
 
@@ -41,7 +47,10 @@ fn same(one: &Value, other: &Value) -> bool {
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one.iter().zip(other).all(|(one, other)| one.0 == other.0 && same(one.1, other.1))
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| one.0 == other.0 && same(one.1, other.1))
         }
         (one, other) => one == other,
     }

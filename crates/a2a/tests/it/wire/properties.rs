@@ -5,8 +5,8 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolpost_a2a::wire::{
-    Artifact, ArtifactUpdate, Content, Dialect, ListParams, Message, Part, Request, Role, SendParams,
-    StatusUpdate, StreamItem, Task, TaskParams, TaskState, TaskStatus,
+    Artifact, ArtifactUpdate, Content, Dialect, ListParams, Message, Part, Request, Role,
+    SendParams, StatusUpdate, StreamItem, Task, TaskParams, TaskState, TaskStatus,
 };
 
 /// Any JSON, with members that the readers look for.
@@ -43,7 +43,8 @@ pub(super) fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(6, 64, 6, move |inner| {
         prop_oneof![
             vec(inner.clone(), 0..5).prop_map(Value::from),
-            btree_map(name.clone(), inner, 0..6).prop_map(|members| Value::Object(Map::from_iter(members))),
+            btree_map(name.clone(), inner, 0..6)
+                .prop_map(|members| Value::Object(Map::from_iter(members))),
         ]
     })
 }
@@ -57,13 +58,29 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn part() -> impl Strategy<Value = Part> {
-    let plain = prop_oneof![".{0,8}".prop_map(Content::Text), any_json().prop_map(Content::Data)];
+    let plain = prop_oneof![
+        ".{0,8}".prop_map(Content::Text),
+        any_json().prop_map(Content::Data)
+    ];
     let plain = (plain, metadata());
-    let file = prop_oneof!["[A-Za-z0-9]{0,8}".prop_map(Content::Raw), "[a-z:/]{0,8}".prop_map(Content::Url)];
+    let file = prop_oneof![
+        "[A-Za-z0-9]{0,8}".prop_map(Content::Raw),
+        "[a-z:/]{0,8}".prop_map(Content::Url)
+    ];
     // 0.3 has a name and a type only of files, and metadata of a part beside them.
-    let file = (file, option::of("[a-z]{1,4}/[a-z]{1,4}"), option::of("[a-z.]{1,6}"), metadata());
+    let file = (
+        file,
+        option::of("[a-z]{1,4}/[a-z]{1,4}"),
+        option::of("[a-z.]{1,6}"),
+        metadata(),
+    );
     prop_oneof![
-        plain.prop_map(|(content, metadata)| Part { content, media_type: None, filename: None, metadata }),
+        plain.prop_map(|(content, metadata)| Part {
+            content,
+            media_type: None,
+            filename: None,
+            metadata
+        }),
         file.prop_map(|(content, media_type, filename, metadata)| Part {
             content,
             media_type,
@@ -76,43 +93,100 @@ fn part() -> impl Strategy<Value = Part> {
 fn message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::User), Just(Role::Agent)];
     let ids = (option::of("[a-z]{1,4}"), option::of("[a-z]{1,4}"));
-    ("[a-z]{1,8}", role, vec(part(), 0..4), ids, texts(), texts(), metadata()).prop_map(
-        |(message_id, role, parts, (task_id, context_id), extensions, reference_task_ids, metadata)| {
-            Message { message_id, role, parts, task_id, context_id, extensions, reference_task_ids, metadata }
-        },
+    (
+        "[a-z]{1,8}",
+        role,
+        vec(part(), 0..4),
+        ids,
+        texts(),
+        texts(),
+        metadata(),
     )
+        .prop_map(
+            |(
+                message_id,
+                role,
+                parts,
+                (task_id, context_id),
+                extensions,
+                reference_task_ids,
+                metadata,
+            )| {
+                Message {
+                    message_id,
+                    role,
+                    parts,
+                    task_id,
+                    context_id,
+                    extensions,
+                    reference_task_ids,
+                    metadata,
+                }
+            },
+        )
 }
 
 fn status() -> impl Strategy<Value = TaskStatus> {
     let state = prop::sample::select(TaskState::ALL);
-    (state, option::of(message()), option::of("[0-9TZ:.-]{1,24}"))
-        .prop_map(|(state, message, timestamp)| TaskStatus { state, message, timestamp })
-}
-
-fn artifact() -> impl Strategy<Value = Artifact> {
-    ("[a-z]{1,4}", option::of("[a-z]{1,4}"), vec(part(), 0..3), texts(), metadata()).prop_map(
-        |(artifact_id, name, parts, extensions, metadata)| Artifact {
-            artifact_id,
-            description: name.clone(),
-            name,
-            parts,
-            extensions,
-            metadata,
+    (state, option::of(message()), option::of("[0-9TZ:.-]{1,24}")).prop_map(
+        |(state, message, timestamp)| TaskStatus {
+            state,
+            message,
+            timestamp,
         },
     )
 }
 
+fn artifact() -> impl Strategy<Value = Artifact> {
+    (
+        "[a-z]{1,4}",
+        option::of("[a-z]{1,4}"),
+        vec(part(), 0..3),
+        texts(),
+        metadata(),
+    )
+        .prop_map(
+            |(artifact_id, name, parts, extensions, metadata)| Artifact {
+                artifact_id,
+                description: name.clone(),
+                name,
+                parts,
+                extensions,
+                metadata,
+            },
+        )
+}
+
 fn item() -> impl Strategy<Value = StreamItem> {
     let ids = || ("[a-z]{1,8}", "[a-z]{0,8}");
-    let task = (ids(), status(), vec(artifact(), 0..3), vec(message(), 0..3), metadata());
+    let task = (
+        ids(),
+        status(),
+        vec(artifact(), 0..3),
+        vec(message(), 0..3),
+        metadata(),
+    );
     prop_oneof![
         message().prop_map(StreamItem::Message),
         task.prop_map(|((id, context_id), status, artifacts, history, metadata)| {
-            StreamItem::Task(Task { id, context_id, status, artifacts, history, metadata })
+            StreamItem::Task(Task {
+                id,
+                context_id,
+                status,
+                artifacts,
+                history,
+                metadata,
+            })
         }),
         (ids(), status(), any::<bool>(), metadata()).prop_map(
             |((task_id, context_id), status, last, metadata)| {
-                StreamItem::Status(StatusUpdate { task_id, context_id, status, last, metadata })
+                StreamItem::Status(StatusUpdate {
+                    task_id,
+                    context_id,
+                    status,
+                    last,
+                    metadata,
+                })
             }
         ),
         (ids(), artifact(), any::<(bool, bool)>(), metadata()).prop_map(

@@ -8,7 +8,13 @@ fn every_code_has_its_number_status_and_reason() {
     let table: Vec<String> = ErrorCode::ALL
         .iter()
         .map(|code| {
-            format!("{} {} {} {}", code.number(), code.http_status(), code.grpc_status(), code.reason())
+            format!(
+                "{} {} {} {}",
+                code.number(),
+                code.http_status(),
+                code.grpc_status(),
+                code.reason()
+            )
         })
         .collect();
     insta::assert_snapshot!("codes", table.join("\n"));
@@ -16,8 +22,11 @@ fn every_code_has_its_number_status_and_reason() {
 
 #[test]
 fn a_refusal_in_each_dialect() {
-    let refusal = Refusal::new(ErrorCode::TaskNotFound, "there is no task `t1`").fact("taskId", "t1");
-    let id = Request::read(&json!({ "jsonrpc": "2.0", "id": "q1", "method": "tasks/get" })).unwrap().id;
+    let refusal =
+        Refusal::new(ErrorCode::TaskNotFound, "there is no task `t1`").fact("taskId", "t1");
+    let id = Request::read(&json!({ "jsonrpc": "2.0", "id": "q1", "method": "tasks/get" }))
+        .unwrap()
+        .id;
     assert_eq!(
         refused(&id, &refusal, Dialect::V0_3),
         json!({ "jsonrpc": "2.0", "id": "q1", "error": {
@@ -42,7 +51,10 @@ fn a_refusal_in_each_dialect() {
 #[test]
 fn a_refusal_without_facts_has_no_data_in_the_older_dialect() {
     let refusal = Refusal::new(ErrorCode::Internal, "broken");
-    assert_eq!(refusal.to_value(Dialect::V0_3), json!({ "code": -32603, "message": "broken" }));
+    assert_eq!(
+        refusal.to_value(Dialect::V0_3),
+        json!({ "code": -32603, "message": "broken" })
+    );
 }
 
 #[test]
@@ -51,20 +63,39 @@ fn an_id_comes_back_as_it_came() {
         let request = Request::read(&json!({ "jsonrpc": "2.0", "id": id, "method": "m" })).unwrap();
         assert_eq!(answer(&request.id, json!({}))["id"], id);
     }
-    assert_eq!(answer(&RequestId::NONE, json!({})), json!({ "jsonrpc": "2.0", "id": null, "result": {} }));
+    assert_eq!(
+        answer(&RequestId::NONE, json!({})),
+        json!({ "jsonrpc": "2.0", "id": null, "result": {} })
+    );
 }
 
 #[test]
 fn what_is_no_request_is_refused_under_its_id() {
     let check = |value: serde_json::Value, id: serde_json::Value, code: ErrorCode| {
         let (refused_id, refusal) = Request::read(&value).unwrap_err();
-        assert_eq!((answer(&refused_id, json!(0))["id"].clone(), refusal.code), (id, code), "{value}");
+        assert_eq!(
+            (answer(&refused_id, json!(0))["id"].clone(), refusal.code),
+            (id, code),
+            "{value}"
+        );
     };
     check(json!([]), json!(null), ErrorCode::InvalidRequest);
     check(json!("x"), json!(null), ErrorCode::InvalidRequest);
-    check(json!({ "id": 4, "method": "m" }), json!(4), ErrorCode::InvalidRequest);
-    check(json!({ "jsonrpc": "2.0", "id": 4 }), json!(4), ErrorCode::InvalidRequest);
-    check(json!({ "jsonrpc": "2.0", "id": {}, "method": "m" }), json!(null), ErrorCode::InvalidRequest);
+    check(
+        json!({ "id": 4, "method": "m" }),
+        json!(4),
+        ErrorCode::InvalidRequest,
+    );
+    check(
+        json!({ "jsonrpc": "2.0", "id": 4 }),
+        json!(4),
+        ErrorCode::InvalidRequest,
+    );
+    check(
+        json!({ "jsonrpc": "2.0", "id": {}, "method": "m" }),
+        json!(null),
+        ErrorCode::InvalidRequest,
+    );
     check(
         json!({ "jsonrpc": "2.0", "id": "x".repeat(257), "method": "m" }),
         json!(null),

@@ -9,7 +9,11 @@ use toolpost_a2a::{CANONICAL_URI, DEPRECATED_URI};
 #[test]
 fn the_header_decides_the_dialect_then_the_method() {
     let check = |version: Option<&str>, method: &str, expected: Option<Dialect>| {
-        assert_eq!(Dialect::of_request(version, method).ok(), expected, "{version:?} {method}");
+        assert_eq!(
+            Dialect::of_request(version, method).ok(),
+            expected,
+            "{version:?} {method}"
+        );
     };
     check(None, "message/send", Some(Dialect::V0_3));
     check(None, "SendMessage", Some(Dialect::V1_0));
@@ -23,12 +27,17 @@ fn the_header_decides_the_dialect_then_the_method() {
     for newer in ["1", "1.0", "1.0.1", "1.7"] {
         check(Some(newer), "m", Some(Dialect::V1_0));
     }
-    for foreign in ["0.2", "0.30", "2.0", "10.0", "1.x", "1.", "v1.0", "1.0-beta", "0", "."] {
+    for foreign in [
+        "0.2", "0.30", "2.0", "10.0", "1.x", "1.", "v1.0", "1.0-beta", "0", ".",
+    ] {
         check(Some(foreign), "m", None);
     }
     let refusal = Refusal::from(Dialect::of_version("2.0").unwrap_err());
     assert_eq!(refusal.code, ErrorCode::VersionNotSupported);
-    assert_eq!(refusal.message, "A2A version `2.0` is not spoken here; 0.3 and 1.0 are");
+    assert_eq!(
+        refusal.message,
+        "A2A version `2.0` is not spoken here; 0.3 and 1.0 are"
+    );
 }
 
 #[test]
@@ -36,13 +45,25 @@ fn every_method_has_its_names() {
     let check = |name: &str, expected| assert_eq!(Method::named(name), expected, "{name}");
     check("message/send", Some((Method::Send, Dialect::V0_3)));
     check("SendMessage", Some((Method::Send, Dialect::V1_0)));
-    check("message/stream", Some((Method::SendStreaming, Dialect::V0_3)));
-    check("SendStreamingMessage", Some((Method::SendStreaming, Dialect::V1_0)));
-    check("tasks/resubscribe", Some((Method::Subscribe, Dialect::V0_3)));
+    check(
+        "message/stream",
+        Some((Method::SendStreaming, Dialect::V0_3)),
+    );
+    check(
+        "SendStreamingMessage",
+        Some((Method::SendStreaming, Dialect::V1_0)),
+    );
+    check(
+        "tasks/resubscribe",
+        Some((Method::Subscribe, Dialect::V0_3)),
+    );
     check("SubscribeToTask", Some((Method::Subscribe, Dialect::V1_0)));
     check("ListTasks", Some((Method::ListTasks, Dialect::V1_0)));
     check("tasks/list", None);
-    check("tasks/pushNotificationConfig/delete", Some((Method::PushConfig, Dialect::V0_3)));
+    check(
+        "tasks/pushNotificationConfig/delete",
+        Some((Method::PushConfig, Dialect::V0_3)),
+    );
     check("sendmessage", None);
 }
 
@@ -54,8 +75,16 @@ fn sending(configuration: &Value) -> Value {
 #[test]
 fn a_send_waits_unless_its_dialect_says_otherwise() {
     let check = |configuration: Value, older: bool, newer: bool| {
-        let read = |dialect| SendParams::read(&sending(&configuration), dialect).unwrap().blocking;
-        assert_eq!((read(Dialect::V0_3), read(Dialect::V1_0)), (older, newer), "{configuration}");
+        let read = |dialect| {
+            SendParams::read(&sending(&configuration), dialect)
+                .unwrap()
+                .blocking
+        };
+        assert_eq!(
+            (read(Dialect::V0_3), read(Dialect::V1_0)),
+            (older, newer),
+            "{configuration}"
+        );
     };
     check(json!(null), true, true);
     check(json!({}), true, true);
@@ -69,8 +98,10 @@ fn a_send_with_its_configuration() {
         json!({ "historyLength": 3.0, "pushNotificationConfig": { "url": "https://example.com" } });
     let params = SendParams::read(&sending(&configuration), Dialect::V0_3).unwrap();
     assert_eq!((params.history_length, params.wants_push), (Some(3), true));
-    let broken = SendParams::read(&sending(&json!({ "historyLength": -1 })), Dialect::V0_3).unwrap_err();
-    let expected = "`params.configuration.historyLength` must be a whole number that is not negative";
+    let broken =
+        SendParams::read(&sending(&json!({ "historyLength": -1 })), Dialect::V0_3).unwrap_err();
+    let expected =
+        "`params.configuration.historyLength` must be a whole number that is not negative";
     assert_eq!(broken.to_string(), expected);
     let refusal = Refusal::from(SendParams::read(&json!({}), Dialect::V1_0).unwrap_err());
     assert_eq!(
@@ -81,11 +112,26 @@ fn a_send_with_its_configuration() {
 
 #[test]
 fn a_task_is_named_by_its_id() {
-    let id = |params: Value| TaskParams::read(&params).ok().map(|params| (params.id, params.history_length));
-    assert_eq!(id(json!({ "id": "t", "historyLength": "2" })), Some(("t".to_owned(), Some(2))));
-    assert_eq!(id(json!({ "name": "tasks/t" })), Some(("t".to_owned(), None)));
-    for none in [json!({}), json!({ "id": "" }), json!({ "id": 3 }), json!({ "name": "tasks/" }), json!(null)]
-    {
+    let id = |params: Value| {
+        TaskParams::read(&params)
+            .ok()
+            .map(|params| (params.id, params.history_length))
+    };
+    assert_eq!(
+        id(json!({ "id": "t", "historyLength": "2" })),
+        Some(("t".to_owned(), Some(2)))
+    );
+    assert_eq!(
+        id(json!({ "name": "tasks/t" })),
+        Some(("t".to_owned(), None))
+    );
+    for none in [
+        json!({}),
+        json!({ "id": "" }),
+        json!({ "id": 3 }),
+        json!({ "name": "tasks/" }),
+        json!(null),
+    ] {
         assert_eq!(id(none), None);
     }
 }
@@ -94,12 +140,23 @@ fn a_task_is_named_by_its_id() {
 fn a_list_with_its_conditions() {
     let read = |params: Value| ListParams::read(&params);
     let usual = read(json!(null)).unwrap();
-    assert_eq!((usual.page_size, usual.status, usual.include_artifacts), (50, None, false));
+    assert_eq!(
+        (usual.page_size, usual.status, usual.include_artifacts),
+        (50, None, false)
+    );
     // As a query string has it.
-    let asked =
-        read(json!({ "pageSize": "7", "status": "TASK_STATE_WORKING", "includeArtifacts": "true" })).unwrap();
-    assert_eq!((asked.page_size, asked.status, asked.include_artifacts), (7, Some(TaskState::Working), true));
-    assert_eq!(read(json!({ "status": "TASK_STATE_UNSPECIFIED" })).unwrap(), usual);
+    let asked = read(
+        json!({ "pageSize": "7", "status": "TASK_STATE_WORKING", "includeArtifacts": "true" }),
+    )
+    .unwrap();
+    assert_eq!(
+        (asked.page_size, asked.status, asked.include_artifacts),
+        (7, Some(TaskState::Working), true)
+    );
+    assert_eq!(
+        read(json!({ "status": "TASK_STATE_UNSPECIFIED" })).unwrap(),
+        usual
+    );
     for broken in [
         json!({ "pageSize": 0 }),
         json!({ "pageSize": "0" }),

@@ -38,7 +38,10 @@ pub(super) enum PostError {
     /// The host cannot take it now.
     Busy(StatusCode),
     /// No answer came. Whether the host has the message nobody knows, unless there was no connection.
-    Broken { may_have_arrived: bool, source: reqwest::Error },
+    Broken {
+        may_have_arrived: bool,
+        source: reqwest::Error,
+    },
 }
 
 impl HttpWire {
@@ -66,7 +69,9 @@ impl HttpWire {
         match status {
             _ if status.is_success() => Ok(()),
             StatusCode::NOT_FOUND | StatusCode::GONE => Err(PostError::SessionUnknown),
-            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(PostError::Busy(status)),
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+                Err(PostError::Busy(status))
+            }
             _ if status.is_server_error() => Err(PostError::Busy(status)),
             _ => Err(PostError::Refused(status)),
         }
@@ -76,7 +81,9 @@ impl HttpWire {
     pub(in super::super) fn deliver(self: Arc<Self>, id: Uuid, text: Bytes) {
         let stop = self.stop.clone();
         let tasks = self.tasks.clone();
-        tasks.spawn(stop.run_until_cancelled_owned(async move { self.keep_posting(id, text).await }));
+        tasks.spawn(
+            stop.run_until_cancelled_owned(async move { self.keep_posting(id, text).await }),
+        );
     }
 
     async fn keep_posting(self: Arc<Self>, id: Uuid, text: Bytes) {
@@ -84,7 +91,9 @@ impl HttpWire {
         let mut may_have_arrived_in = None;
         let mut tries = 0;
         loop {
-            let Some(session) = self.next_session().await else { return };
+            let Some(session) = self.next_session().await else {
+                return;
+            };
             if may_have_arrived_in.is_some_and(|number| number != session.number) {
                 // The forgotten session may have run it. A second time is not ours to risk.
                 return self.router.answer(id, Err(CallError::SessionLost));
@@ -104,13 +113,24 @@ impl HttpWire {
                 Ok(()) => return self.arrived(id, &session),
                 Err(PostError::SessionUnknown) => self.session_unknown(&session).await,
                 Err(PostError::Refused(status)) => {
-                    return self.router.answer(id, Err(CallError::Status { status: status.as_u16() }));
+                    return self.router.answer(
+                        id,
+                        Err(CallError::Status {
+                            status: status.as_u16(),
+                        }),
+                    );
                 }
                 Err(PostError::Busy(_)) => tries += 1,
-                Err(PostError::Broken { may_have_arrived: true, .. }) => {
+                Err(PostError::Broken {
+                    may_have_arrived: true,
+                    ..
+                }) => {
                     may_have_arrived_in = Some(session.number);
                 }
-                Err(PostError::Broken { may_have_arrived: false, .. }) => {}
+                Err(PostError::Broken {
+                    may_have_arrived: false,
+                    ..
+                }) => {}
             }
             if may_have_arrived_in.is_none() {
                 self.router.not_arrived(id);
@@ -124,7 +144,10 @@ impl HttpWire {
     /// in the table.
     async fn next_session(&self) -> Option<Arc<Session>> {
         let mut states = self.state.subscribe();
-        let state = states.wait_for(|state| !matches!(state, State::Between)).await.ok()?;
+        let state = states
+            .wait_for(|state| !matches!(state, State::Between))
+            .await
+            .ok()?;
         match &*state {
             State::Ready(session) => Some(session.clone()),
             State::Between | State::Over => None,
@@ -161,7 +184,9 @@ impl HttpWire {
 
     /// One try, soon or never.
     pub(in super::super) fn deliver_and_forget(self: Arc<Self>, text: Bytes) {
-        let State::Ready(session) = self.state.borrow().clone() else { return };
+        let State::Ready(session) = self.state.borrow().clone() else {
+            return;
+        };
         let stop = self.stop.clone();
         let tasks = self.tasks.clone();
         let once = async move {
@@ -174,8 +199,12 @@ impl HttpWire {
 
     /// Tells the host that the agent leaves.
     pub(in super::super) async fn shut_down(&self, grace: Duration) {
-        let State::Ready(session) = self.state.borrow().clone() else { return };
-        let Ok(text) = wire::encode(&wire::shutdown(grace)) else { return };
+        let State::Ready(session) = self.state.borrow().clone() else {
+            return;
+        };
+        let Ok(text) = wire::encode(&wire::shutdown(grace)) else {
+            return;
+        };
         let twice = async {
             if let Err(PostError::Broken { .. } | PostError::Busy(_)) =
                 self.post(&session, text.clone()).await
@@ -189,9 +218,11 @@ impl HttpWire {
     /// The same for a client that was dropped. The one task that outlives it, for a moment.
     pub(in super::super) fn leave(self: &Arc<Self>) {
         let state = self.state.borrow().clone();
-        if let (State::Ready(session), Ok(runtime), Ok(text)) =
-            (state, Handle::try_current(), wire::encode(&wire::shutdown(Duration::ZERO)))
-        {
+        if let (State::Ready(session), Ok(runtime), Ok(text)) = (
+            state,
+            Handle::try_current(),
+            wire::encode(&wire::shutdown(Duration::ZERO)),
+        ) {
             let wire = self.clone();
             runtime.spawn(async move {
                 let _ = timeout(FAREWELL, wire.post(&session, text)).await;

@@ -35,15 +35,26 @@ impl HttpWire {
         number: u64,
     ) -> Result<(Arc<Session>, Stream), ConnectError> {
         let after = self.hello.timeout;
-        timeout(after, self.open_session(number)).await.map_err(|_| ConnectError::Timeout { after })?
+        timeout(after, self.open_session(number))
+            .await
+            .map_err(|_| ConnectError::Timeout { after })?
     }
 
-    async fn open_session(self: &Arc<Self>, number: u64) -> Result<(Arc<Session>, Stream), ConnectError> {
-        let session = Arc::new(Session { number, key: self.ask_for_key().await? });
+    async fn open_session(
+        self: &Arc<Self>,
+        number: u64,
+    ) -> Result<(Arc<Session>, Stream), ConnectError> {
+        let session = Arc::new(Session {
+            number,
+            key: self.ask_for_key().await?,
+        });
         let mut stream = Stream::new(session.clone(), self.hello.message_limit);
         let id = Uuid::new_v4();
         let forget = ForgetOnDrop { wire: self, id };
-        let mut answer = self.router.expect_handshake(id).map_err(|_| ConnectError::HostGone(Gone::Ended))?;
+        let mut answer = self
+            .router
+            .expect_handshake(id)
+            .map_err(|_| ConnectError::HostGone(Gone::Ended))?;
         let mut posted = false;
         {
             let post = self.post_handshake(&session, id);
@@ -70,13 +81,20 @@ impl HttpWire {
     }
 
     async fn ask_for_key(&self) -> Result<HeaderValue, ConnectError> {
-        let unreachable =
-            |error: reqwest::Error| ConnectError::Unreachable { source: error.without_url().into() };
-        let request = self.http.post(self.routes.session.clone()).timeout(self.hello.timeout);
+        let unreachable = |error: reqwest::Error| ConnectError::Unreachable {
+            source: error.without_url().into(),
+        };
+        let request = self
+            .http
+            .post(self.routes.session.clone())
+            .timeout(self.hello.timeout);
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(ConnectError::Status { what: "POST /session", status: status.as_u16() });
+            return Err(ConnectError::Status {
+                what: "POST /session",
+                status: status.as_u16(),
+            });
         }
         let mut text = Vec::new();
         while text.len() < ANSWER
@@ -95,9 +113,15 @@ impl HttpWire {
 
     async fn post_handshake(&self, session: &Session, id: Uuid) -> Result<(), ConnectError> {
         let body = Body::HandshakeRequest(self.hello.request());
-        let message = Message { id: id.simple().to_string(), version: None, ts: None, body };
-        let text =
-            wire::encode(&message).map_err(|error| ConnectError::Malformed { reason: error.to_string() })?;
+        let message = Message {
+            id: id.simple().to_string(),
+            version: None,
+            ts: None,
+            body,
+        };
+        let text = wire::encode(&message).map_err(|error| ConnectError::Malformed {
+            reason: error.to_string(),
+        })?;
         let mut tries = 0;
         loop {
             let error = match self.post(session, text.clone()).await {
@@ -110,13 +134,21 @@ impl HttpWire {
                     sleep(pause(tries, LONGEST_PAUSE)).await;
                 }
                 PostError::Busy(status) | PostError::Refused(status) => {
-                    return Err(ConnectError::Status { what: "POST /send", status: status.as_u16() });
+                    return Err(ConnectError::Status {
+                        what: "POST /send",
+                        status: status.as_u16(),
+                    });
                 }
                 PostError::SessionUnknown => {
-                    return Err(ConnectError::Status { what: "POST /send", status: 404 });
+                    return Err(ConnectError::Status {
+                        what: "POST /send",
+                        status: 404,
+                    });
                 }
                 PostError::Broken { source, .. } => {
-                    return Err(ConnectError::Unreachable { source: source.into() });
+                    return Err(ConnectError::Unreachable {
+                        source: source.into(),
+                    });
                 }
             }
         }
@@ -156,7 +188,10 @@ impl HttpWire {
     }
 
     /// Tries until there is a session or the host does not want one.
-    async fn establish_again(self: &Arc<Self>, number: u64) -> Result<(Arc<Session>, Stream), CallError> {
+    async fn establish_again(
+        self: &Arc<Self>,
+        number: u64,
+    ) -> Result<(Arc<Session>, Stream), CallError> {
         let mut tries = 0;
         loop {
             sleep(pause(tries, LONGEST_PAUSE)).await;

@@ -47,7 +47,13 @@ pub(super) struct SessionUnknown;
 
 impl Stream {
     pub(super) fn new(session: Arc<Session>, message_limit: usize) -> Self {
-        Self { session, parser: Parser::new(message_limit), open: None, tries: 0, opened_before: false }
+        Self {
+            session,
+            parser: Parser::new(message_limit),
+            open: None,
+            tries: 0,
+            opened_before: false,
+        }
     }
 
     /// Reads, and opens as often as necessary, until the host says that there is no such session. May be dropped
@@ -61,14 +67,17 @@ impl Stream {
                 }
             };
             let piece = if open.keeps_alive {
-                timeout(SILENCE, open.response.chunk()).await.unwrap_or(Ok(None))
+                timeout(SILENCE, open.response.chunk())
+                    .await
+                    .unwrap_or(Ok(None))
             } else {
                 open.response.chunk().await
             };
             match piece {
                 Ok(Some(piece)) => {
                     let mut comment = false;
-                    self.parser.feed(&piece, &mut |sse| comment |= hear(&wire.router, sse));
+                    self.parser
+                        .feed(&piece, &mut |sse| comment |= hear(&wire.router, sse));
                     open.keeps_alive |= comment;
                 }
                 Ok(None) | Err(_) => {
@@ -94,14 +103,20 @@ impl Stream {
         if let Some(id) = self.parser.last_id() {
             request = request.header("last-event-id", id);
         }
-        let Ok(Ok(response)) = timeout(HEADERS, request.send()).await else { return Ok(()) };
+        let Ok(Ok(response)) = timeout(HEADERS, request.send()).await else {
+            return Ok(());
+        };
         match response.status() {
             StatusCode::NOT_FOUND | StatusCode::GONE => return Err(SessionUnknown),
             status if status.is_success() && is_event_stream(&response) => {}
             _ => return Ok(()),
         }
         self.parser.restart();
-        self.open = Some(Open { response, since: Instant::now(), keeps_alive: false });
+        self.open = Some(Open {
+            response,
+            since: Instant::now(),
+            keeps_alive: false,
+        });
         if std::mem::replace(&mut self.opened_before, true) {
             router::add(&wire.router.counts.reconnects, 1);
             wire.router.tell(Notice::Reconnected);
@@ -112,8 +127,15 @@ impl Stream {
 }
 
 fn is_event_stream(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| {
+        kind.trim_start()
+            .to_ascii_lowercase()
+            .starts_with("text/event-stream")
+    })
 }
 
 /// Whether it was a comment.

@@ -36,6 +36,8 @@ fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
         builder.with_platform_verifier()?.with_no_client_auth()
     } else {
         // Reading the system's certificates takes milliseconds that a host on loopback need not cost.
-        builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+        builder
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth()
     })
 }

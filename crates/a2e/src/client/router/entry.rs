@@ -87,7 +87,10 @@ impl Entry {
 
     /// For wires that lose nothing on the way.
     pub(crate) fn handed_over(self) -> Self {
-        Self { progress: Progress::Taken { session: 0 }, ..self }
+        Self {
+            progress: Progress::Taken { session: 0 },
+            ..self
+        }
     }
 
     /// For wires that may have to send it again.
@@ -96,7 +99,8 @@ impl Entry {
     }
 
     pub(super) fn standing(&self) -> Standing {
-        self.abandoned.map_or(Standing::Waiting, Standing::Abandoned)
+        self.abandoned
+            .map_or(Standing::Waiting, Standing::Abandoned)
     }
 
     pub(super) fn settle(self, outcome: Result<Body, CallError>) {

@@ -75,7 +75,10 @@ async fn end(child: &mut Child) -> Option<ExitStatus> {
         return status.ok();
     }
     // The child has not been waited for, so its number is still its own.
-    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let pid = child
+        .id()
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(Pid::from_raw);
     if pid.is_some_and(|pid| kill_process(pid, Signal::TERM).is_ok())
         && let Some(status) = within(KILL_AFTER, child.wait()).await
     {

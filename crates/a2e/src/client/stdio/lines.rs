@@ -23,7 +23,11 @@ pub(super) enum Split<'a> {
 
 impl LineSplitter {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, pending: Vec::new(), too_long: false }
+        Self {
+            limit,
+            pending: Vec::new(),
+            too_long: false,
+        }
     }
 
     pub(super) fn feed(&mut self, mut piece: &[u8], each: &mut impl FnMut(Split<'_>)) {
@@ -62,7 +66,8 @@ impl LineSplitter {
         }
         self.too_long = true;
         let room = HEAD.min(self.limit).saturating_sub(self.pending.len());
-        self.pending.extend_from_slice(&piece[..room.min(piece.len())]);
+        self.pending
+            .extend_from_slice(&piece[..room.min(piece.len())]);
         self.pending.truncate(HEAD);
         self.pending.shrink_to(HEAD);
     }

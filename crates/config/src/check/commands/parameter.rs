@@ -26,20 +26,36 @@ pub(super) fn check(
         let hint = "use up to 64 letters, digits and `_`, beginning with a letter".to_owned();
         complaints.push(Complaint::new(*at, message).hint(Some(hint)));
     }
-    let mut checking = Checking { key: format!("{prefix}.{}", shown(name)), entry, at: *at, complaints };
+    let mut checking = Checking {
+        key: format!("{prefix}.{}", shown(name)),
+        entry,
+        at: *at,
+        complaints,
+    };
     checking.foreign_keys();
     let kind = checking.kind();
     checking.default(&kind);
-    let default = entry.default.as_ref().map(|default| Value::from(default.value.clone()));
+    let default = entry
+        .default
+        .as_ref()
+        .map(|default| Value::from(default.value.clone()));
     if let (Some(Located { value: true, at }), Some(_)) = (entry.required, &default) {
-        let message = format!("`{}` is required, so its default would never be taken", checking.key);
+        let message = format!(
+            "`{}` is required, so its default would never be taken",
+            checking.key
+        );
         checking.complain(at, message, Some("leave one of the two out".to_owned()));
     }
     ParameterConfig {
         name: name.to_owned(),
-        description: entry.description.as_ref().map(|text| text.value.trim().to_owned()),
+        description: entry
+            .description
+            .as_ref()
+            .map(|text| text.value.trim().to_owned()),
         kind,
-        required: entry.required.map_or(default.is_none(), |required| required.value),
+        required: entry
+            .required
+            .map_or(default.is_none(), |required| required.value),
         allow_dash: entry.allow_dash.is_some_and(|allow| allow.value),
         default,
     }
@@ -64,15 +80,43 @@ impl Checking<'_> {
         let kind = entry.kind;
         let counts = matches!(kind, ParameterType::Integer | ParameterType::Number);
         let places = [
-            ("values", entry.values.as_ref().map(|values| values.at), kind == ParameterType::Enum, "enum"),
-            ("pattern", entry.pattern.as_ref().map(|text| text.at), kind == ParameterType::String, "string"),
-            ("minimum", entry.minimum.as_ref().map(|number| number.at), counts, "integer` or `number"),
-            ("maximum", entry.maximum.as_ref().map(|number| number.at), counts, "integer` or `number"),
+            (
+                "values",
+                entry.values.as_ref().map(|values| values.at),
+                kind == ParameterType::Enum,
+                "enum",
+            ),
+            (
+                "pattern",
+                entry.pattern.as_ref().map(|text| text.at),
+                kind == ParameterType::String,
+                "string",
+            ),
+            (
+                "minimum",
+                entry.minimum.as_ref().map(|number| number.at),
+                counts,
+                "integer` or `number",
+            ),
+            (
+                "maximum",
+                entry.maximum.as_ref().map(|number| number.at),
+                counts,
+                "integer` or `number",
+            ),
         ];
         for (name, at, fits, wanted) in places {
             if let (Some(at), false) = (at, fits) {
-                let message = format!("`{}.{name}` means nothing for the type `{}`", self.key, kind.as_str());
-                self.complain(at, message, Some(format!("`{name}` is for the type `{wanted}`")));
+                let message = format!(
+                    "`{}.{name}` means nothing for the type `{}`",
+                    self.key,
+                    kind.as_str()
+                );
+                self.complain(
+                    at,
+                    message,
+                    Some(format!("`{name}` is for the type `{wanted}`")),
+                );
             }
         }
     }
@@ -80,18 +124,30 @@ impl Checking<'_> {
     fn kind(&mut self) -> ParameterKind {
         let entry = self.entry;
         match entry.kind {
-            ParameterType::String => ParameterKind::String { pattern: self.pattern() },
+            ParameterType::String => ParameterKind::String {
+                pattern: self.pattern(),
+            },
             ParameterType::Integer => {
-                let minimum = entry.minimum.as_ref().and_then(|number| self.whole("minimum", number));
-                let maximum = entry.maximum.as_ref().and_then(|number| self.whole("maximum", number));
+                let minimum = entry
+                    .minimum
+                    .as_ref()
+                    .and_then(|number| self.whole("minimum", number));
+                let maximum = entry
+                    .maximum
+                    .as_ref()
+                    .and_then(|number| self.whole("maximum", number));
                 self.in_order();
                 ParameterKind::Integer { minimum, maximum }
             }
             ParameterType::Number => {
                 self.in_order();
-                let number =
-                    |number: &Option<Located<Number>>| number.as_ref().map(|number| number.value.clone());
-                ParameterKind::Number { minimum: number(&entry.minimum), maximum: number(&entry.maximum) }
+                let number = |number: &Option<Located<Number>>| {
+                    number.as_ref().map(|number| number.value.clone())
+                };
+                ParameterKind::Number {
+                    minimum: number(&entry.minimum),
+                    maximum: number(&entry.maximum),
+                }
             }
             ParameterType::Boolean => ParameterKind::Boolean,
             ParameterType::Path => ParameterKind::Path,
@@ -102,7 +158,10 @@ impl Checking<'_> {
     fn pattern(&mut self) -> Option<String> {
         let pattern = self.entry.pattern.as_ref()?;
         if pattern.value.len() > LONGEST_PATTERN {
-            let message = format!("`{}.pattern` is longer than {LONGEST_PATTERN} bytes", self.key);
+            let message = format!(
+                "`{}.pattern` is longer than {LONGEST_PATTERN} bytes",
+                self.key
+            );
             self.complain(pattern.at, message, None);
         } else if let Err(error) = regex_syntax::parse(&pattern.value) {
             // Only read, not compiled: a short pattern can take seconds to compile, and the file may be hostile.
@@ -119,7 +178,10 @@ impl Checking<'_> {
     fn whole(&mut self, name: &str, number: &Located<Number>) -> Option<i64> {
         let whole = number.value.as_i64();
         if whole.is_none() {
-            let message = format!("`{}.{name}` is {}, which is not a whole number", self.key, number.value);
+            let message = format!(
+                "`{}.{name}` is {}, which is not a whole number",
+                self.key, number.value
+            );
             self.complain(number.at, message, None);
         }
         whole
@@ -139,21 +201,41 @@ impl Checking<'_> {
     }
 
     fn values(&mut self) -> Vec<String> {
-        let values = self.entry.values.as_ref().filter(|values| !values.value.is_empty());
+        let values = self
+            .entry
+            .values
+            .as_ref()
+            .filter(|values| !values.value.is_empty());
         let Some(values) = values else {
-            let at = self.entry.values.as_ref().map_or(self.at, |values| values.at);
+            let at = self
+                .entry
+                .values
+                .as_ref()
+                .map_or(self.at, |values| values.at);
             let hint = "list the texts to choose from under `values`".to_owned();
-            self.complain(at, format!("`{}` has nothing to choose from", self.key), Some(hint));
+            self.complain(
+                at,
+                format!("`{}` has nothing to choose from", self.key),
+                Some(hint),
+            );
             return Vec::new();
         };
         let mut seen = BTreeSet::new();
         for value in &values.value {
             if !seen.insert(value.value.as_str()) {
-                let message = format!("`{}.values` holds `{}` twice", self.key, shown(&value.value));
+                let message = format!(
+                    "`{}.values` holds `{}` twice",
+                    self.key,
+                    shown(&value.value)
+                );
                 self.complain(value.at, message, None);
             }
         }
-        values.value.iter().map(|value| value.value.clone()).collect()
+        values
+            .value
+            .iter()
+            .map(|value| value.value.clone())
+            .collect()
     }
 
     fn default(&mut self, kind: &ParameterKind) {
@@ -164,38 +246,58 @@ impl Checking<'_> {
             (ParameterKind::String { .. }, Scalar::Text(_)) => return,
             (ParameterKind::Path, Scalar::Text(text)) if !text.is_empty() => return,
             (ParameterKind::Boolean, Scalar::Flag(_)) => return,
-            (ParameterKind::Integer { .. }, Scalar::Number(number)) if number.as_i64().is_none() => {
+            (ParameterKind::Integer { .. }, Scalar::Number(number))
+                if number.as_i64().is_none() =>
+            {
                 ("a whole number", None)
             }
-            (ParameterKind::Integer { .. } | ParameterKind::Number { .. }, Scalar::Number(number)) => {
-                match self.is_within(number) {
-                    true => return,
-                    false => ("a number within its range", None),
-                }
-            }
+            (
+                ParameterKind::Integer { .. } | ParameterKind::Number { .. },
+                Scalar::Number(number),
+            ) => match self.is_within(number) {
+                true => return,
+                false => ("a number within its range", None),
+            },
             (ParameterKind::Enum(values), Scalar::Text(text)) => {
                 if values.is_empty() || values.contains(text) {
                     return;
                 }
                 let near = nearest(text, values.iter().map(String::as_str));
-                ("one of its values", near.map(|near| format!("did you mean `{near}`?")))
+                (
+                    "one of its values",
+                    near.map(|near| format!("did you mean `{near}`?")),
+                )
             }
             (ParameterKind::String { .. } | ParameterKind::Path, _) => {
                 ("a text", Some("put it in quotes".to_owned()))
             }
-            (ParameterKind::Enum(_), _) => ("one of its values", Some("put it in quotes".to_owned())),
+            (ParameterKind::Enum(_), _) => {
+                ("one of its values", Some("put it in quotes".to_owned()))
+            }
             (ParameterKind::Boolean, _) => ("true or false", None),
             (ParameterKind::Integer { .. }, _) => ("a whole number", None),
             (ParameterKind::Number { .. }, _) => ("a number", None),
         };
-        let message = format!("`{}.default` is {}; it must be {wanted}", self.key, described(value));
+        let message = format!(
+            "`{}.default` is {}; it must be {wanted}",
+            self.key,
+            described(value)
+        );
         self.complain(*at, message, hint);
     }
 
     fn is_within(&self, number: &Number) -> bool {
         let number = number.as_f64();
-        let minimum = self.entry.minimum.as_ref().and_then(|minimum| minimum.value.as_f64());
-        let maximum = self.entry.maximum.as_ref().and_then(|maximum| maximum.value.as_f64());
+        let minimum = self
+            .entry
+            .minimum
+            .as_ref()
+            .and_then(|minimum| minimum.value.as_f64());
+        let maximum = self
+            .entry
+            .maximum
+            .as_ref()
+            .and_then(|maximum| maximum.value.as_f64());
         minimum.is_none_or(|minimum| number >= Some(minimum))
             && maximum.is_none_or(|maximum| number <= Some(maximum))
     }

@@ -22,7 +22,10 @@ pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
         if text.contains(['{', '}']) {
             return Err(TemplateError::Condition);
         }
-        return Ok(Template { condition: Some(name.to_owned()), pieces: vec![Piece::Text(text.to_owned())] });
+        return Ok(Template {
+            condition: Some(name.to_owned()),
+            pieces: vec![Piece::Text(text.to_owned())],
+        });
     }
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -30,7 +33,10 @@ pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
     while let Some(at) = rest.find(['{', '}']) {
         literal.push_str(&rest[..at]);
         let brace = &rest[at..];
-        if let Some(after) = brace.strip_prefix("{{").or_else(|| brace.strip_prefix("}}")) {
+        if let Some(after) = brace
+            .strip_prefix("{{")
+            .or_else(|| brace.strip_prefix("}}"))
+        {
             literal.push_str(&brace[..1]);
             rest = after;
             continue;
@@ -39,7 +45,11 @@ pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
         let (name, after) = inner.split_once('}').ok_or(TemplateError::Open)?;
         if !is_name(name) {
             let conditional = name.split_once('?').is_some_and(|(name, _)| is_name(name));
-            return Err(if conditional { TemplateError::Condition } else { TemplateError::Open });
+            return Err(if conditional {
+                TemplateError::Condition
+            } else {
+                TemplateError::Open
+            });
         }
         if !literal.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut literal)));
@@ -52,7 +62,10 @@ pub(super) fn parse(text: &str) -> Result<Template, TemplateError> {
     if !literal.is_empty() || pieces.is_empty() {
         pieces.push(Piece::Text(literal));
     }
-    Ok(Template { condition: None, pieces })
+    Ok(Template {
+        condition: None,
+        pieces,
+    })
 }
 
 /// The halves of `{name?text}`.
@@ -74,13 +87,26 @@ mod tests {
             ("-w", vec![text("-w")]),
             ("{path}", vec![parameter("path")]),
             ("--n={n}", vec![text("--n="), parameter("n")]),
-            ("{a}{b}.{c}x", vec![parameter("a"), parameter("b"), text("."), parameter("c"), text("x")]),
+            (
+                "{a}{b}.{c}x",
+                vec![
+                    parameter("a"),
+                    parameter("b"),
+                    text("."),
+                    parameter("c"),
+                    text("x"),
+                ],
+            ),
             ("{{print $1}}", vec![text("{print $1}")]),
             ("{{{a}}}", vec![text("{"), parameter("a"), text("}")]),
             ("ü{{}}", vec![text("ü{}")]),
         ] {
             let template = parse(written).unwrap();
-            assert_eq!((template.condition.as_deref(), &template.pieces), (None, &expected), "{written}");
+            assert_eq!(
+                (template.condition.as_deref(), &template.pieces),
+                (None, &expected),
+                "{written}"
+            );
             assert_eq!(template.to_string(), written);
         }
     }

@@ -10,7 +10,8 @@ use toolpost_model::{Secret, holds_secret};
 
 /// Variables whose values are known to everybody. Were they taken for secrets, every path would be blotted out.
 const PLAIN: [&str; 12] = [
-    "HOME", "USER", "LOGNAME", "PATH", "PWD", "LANG", "SHELL", "TMPDIR", "TZ", "TERM", "HOSTNAME", "DISPLAY",
+    "HOME", "USER", "LOGNAME", "PATH", "PWD", "LANG", "SHELL", "TMPDIR", "TZ", "TERM", "HOSTNAME",
+    "DISPLAY",
 ];
 
 /// A text with references in it. Its plain parts may be secrets, so it does not print them.
@@ -177,13 +178,21 @@ impl McpText {
         let mut text = String::new();
         let mut secrets = Vec::new();
         let folder = |path: &Option<PathBuf>, what| {
-            path.as_ref().map(|path| path.display().to_string()).ok_or(McpUnresolved::Folder(what))
+            path.as_ref()
+                .map(|path| path.display().to_string())
+                .ok_or(McpUnresolved::Folder(what))
         };
         for piece in &self.0 {
             match piece {
                 McpPiece::Plain(plain) => text.push_str(plain),
                 McpPiece::Variable { name, default } => {
-                    match (values.variables.get(name).filter(|value| !value.reveal().is_empty()), default) {
+                    match (
+                        values
+                            .variables
+                            .get(name)
+                            .filter(|value| !value.reveal().is_empty()),
+                        default,
+                    ) {
                         (Some(value), _) => {
                             text.push_str(value.reveal());
                             if !PLAIN.contains(&name.as_str()) {
@@ -197,7 +206,10 @@ impl McpText {
                 McpPiece::File(path) => {
                     let missing = || Err("was not looked at".to_owned());
                     let value = values.files.get(path).cloned().unwrap_or_else(missing);
-                    let value = value.map_err(|why| McpUnresolved::File { path: path.clone(), why })?;
+                    let value = value.map_err(|why| McpUnresolved::File {
+                        path: path.clone(),
+                        why,
+                    })?;
                     text.push_str(value.reveal());
                     secrets.push(value);
                 }
@@ -205,13 +217,20 @@ impl McpText {
                 McpPiece::Home => text.push_str(&folder(&values.home, "home directory")?),
             }
         }
-        Ok(Resolved { text: Secret::new(text), secrets })
+        Ok(Resolved {
+            text: Secret::new(text),
+            secrets,
+        })
     }
 
     /// The secret that stands in the file itself, where the name of a variable or header says that its value is one.
     pub fn plain_secret(&self, name: &str) -> Option<&str> {
-        let named = holds_secret(&name.replace('-', "_")) || name.eq_ignore_ascii_case("authorization");
-        self.as_plain().filter(|_| named).map(secret_part).filter(|text| text.len() >= 8)
+        let named =
+            holds_secret(&name.replace('-', "_")) || name.eq_ignore_ascii_case("authorization");
+        self.as_plain()
+            .filter(|_| named)
+            .map(secret_part)
+            .filter(|text| text.len() >= 8)
     }
 }
 
@@ -219,7 +238,9 @@ impl McpText {
 fn secret_part(text: &str) -> &str {
     let text = text.trim();
     match text.split_once(' ') {
-        Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) => rest.trim(),
+        Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
+            rest.trim()
+        }
         _ => text,
     }
 }
@@ -233,8 +254,14 @@ fn reference_of(inner: &str, folder: &Path) -> Result<McpPiece, McpTextError> {
         };
         let good = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.len() <= 256
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        good.then(|| McpPiece::Variable { name: name.to_owned(), default }).ok_or_else(unknown)
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        good.then(|| McpPiece::Variable {
+            name: name.to_owned(),
+            default,
+        })
+        .ok_or_else(unknown)
     };
     match inner {
         "workspaceFolder" => return Ok(McpPiece::Workspace),

@@ -29,7 +29,11 @@ fn under_a_bare_name_an_outside_tool_is_restricted_and_never_loosened() {
         };
         assert_eq!(found, restricted, "{provenance:?}");
         let good = config.settings_for(&tool("good.shell", provenance), "");
-        assert_eq!((good.class, good.defaults.len()), (Some(EffectClass::Read), 0), "{provenance:?}");
+        assert_eq!(
+            (good.class, good.defaults.len()),
+            (Some(EffectClass::Read), 0),
+            "{provenance:?}"
+        );
     }
     let wired = config.settings_for(&tool("wired.shell", Provenance::Outside), "");
     assert_eq!(
@@ -42,9 +46,16 @@ fn under_a_bare_name_an_outside_tool_is_restricted_and_never_loosened() {
         (own.class, own.approval_required, own.defaults.len()),
         (Some(EffectClass::Read), Some(false), 1)
     );
-    let loosens: Vec<&str> =
-        config.tools.iter().filter(|(_, set)| set.loosens()).map(|(name, _)| name.as_str()).collect();
-    assert_eq!(loosens, ["evil.*", "good.shell", "sh*", "shell", "wired__shell"]);
+    let loosens: Vec<&str> = config
+        .tools
+        .iter()
+        .filter(|(_, set)| set.loosens())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(
+        loosens,
+        ["evil.*", "good.shell", "sh*", "shell", "wired__shell"]
+    );
 }
 
 #[test]
@@ -59,7 +70,11 @@ fn code_is_granted_no_more_by_an_untrusted_file() {
         ("tools: ['*.get_*']", "[a.get_x]", Word::Counts),
         ("tools: ['*.get_*']", "['a.*']", Word::Ignored("code.tools")),
     ] {
-        check(&format!("code: {{ {host} }}"), &format!("code: {{ tools: {project} }}"), expected);
+        check(
+            &format!("code: {{ {host} }}"),
+            &format!("code: {{ tools: {project} }}"),
+            expected,
+        );
     }
 }
 
@@ -70,18 +85,42 @@ fn untrusted_files_may_narrow_what_code_can_do() {
         ("", "tools: []", Word::Counts),
         ("", "tools: ['*']", Word::Counts),
         ("", "tools: ['*.*']", Word::Same),
-        ("tools: ['files.*']", "tools: [files.read_file, 'files.w*']", Word::Counts),
-        ("tools: ['files.*']", "tools: [files.read_file, shell]", Word::Ignored("code.tools")),
-        ("tools: ['files.*']", "tools: ['f*']", Word::Ignored("code.tools")),
-        ("tools: [read_file]", "tools: ['read_file*']", Word::Ignored("code.tools")),
+        (
+            "tools: ['files.*']",
+            "tools: [files.read_file, 'files.w*']",
+            Word::Counts,
+        ),
+        (
+            "tools: ['files.*']",
+            "tools: [files.read_file, shell]",
+            Word::Ignored("code.tools"),
+        ),
+        (
+            "tools: ['files.*']",
+            "tools: ['f*']",
+            Word::Ignored("code.tools"),
+        ),
+        (
+            "tools: [read_file]",
+            "tools: ['read_file*']",
+            Word::Ignored("code.tools"),
+        ),
         ("tools: []", "tools: [echo]", Word::Ignored("code.tools")),
         ("", "memory: 64MiB", Word::Counts),
         ("", "memory: 1GiB", Word::Ignored("code.memory")),
         ("", "calls: 0", Word::Counts),
         ("", "calls: 201", Word::Ignored("code.calls")),
         ("", "python3: false", Word::Counts),
-        ("python3: false", "python3: true", Word::Ignored("code.python3")),
+        (
+            "python3: false",
+            "python3: true",
+            Word::Ignored("code.python3"),
+        ),
     ] {
-        check(&format!("code: {{ {host} }}"), &format!("code: {{ {project} }}"), expected);
+        check(
+            &format!("code: {{ {host} }}"),
+            &format!("code: {{ {project} }}"),
+            expected,
+        );
     }
 }

@@ -20,12 +20,18 @@ fn later_trusted_files_override_key_by_key() {
         hash("cc")
     );
     let (config, notices) = resolve(&[trusted(&first), trusted(&second)]);
-    assert_eq!((config.mode, config.limits.queue, config.limits.sessions), (Mode::Edits, 7, 6));
+    assert_eq!(
+        (config.mode, config.limits.queue, config.limits.sessions),
+        (Mode::Edits, 7, 6)
+    );
     assert_eq!(config.http.allowed_hosts, ["b.example"]);
     let rules: Vec<String> = config.rules.iter().map(ToString::to_string).collect();
     assert_eq!(rules, ["allow a", "deny b"]);
-    let tokens: Vec<(&str, u8)> =
-        config.tokens.iter().map(|token| (token.name.as_str(), token.sha256[0])).collect();
+    let tokens: Vec<(&str, u8)> = config
+        .tokens
+        .iter()
+        .map(|token| (token.name.as_str(), token.sha256[0]))
+        .collect();
     assert_eq!(tokens, [("me", 0xbb), ("ci", 0xcc)]);
     assert!(notices.is_empty());
 }
@@ -34,5 +40,8 @@ fn later_trusted_files_override_key_by_key() {
 fn a_trusted_workspace_file_may_say_everything_and_keeps_its_origin() {
     let parsed = ConfigFile::parse("mode: bypass\nrules: [allow x]\n", "toolpost.yaml").unwrap();
     let (config, notices) = resolve(&[Layer::new(parsed, Standing::Trusted, RuleOrigin::Project)]);
-    assert_eq!((config.mode, config.rules[0].origin, notices.len()), (Mode::Bypass, RuleOrigin::Project, 0));
+    assert_eq!(
+        (config.mode, config.rules[0].origin, notices.len()),
+        (Mode::Bypass, RuleOrigin::Project, 0)
+    );
 }

@@ -17,7 +17,9 @@ pub(super) fn changes(
     visibility: Option<Visibility>,
     error: Option<&ToolError>,
 ) -> Vec<Change> {
-    let Some(error) = error else { return Vec::new() };
+    let Some(error) = error else {
+        return Vec::new();
+    };
     if let Some(Visibility::Blocked(reason)) = visibility {
         return shown(call, reason).into_iter().collect();
     }
@@ -30,10 +32,16 @@ pub(super) fn changes(
         | ErrorClass::SandboxViolation
         | ErrorClass::ResultTooLarge
         | ErrorClass::RequestConflict => {
-            vec![Change::other(ChangeKind::Call, format!("send other arguments: {}", error.message))]
+            vec![Change::other(
+                ChangeKind::Call,
+                format!("send other arguments: {}", error.message),
+            )]
         }
         ErrorClass::HookBlocked | ErrorClass::HookFailed => {
-            vec![Change::other(ChangeKind::Hook, "the hook that stopped it lets it pass")]
+            vec![Change::other(
+                ChangeKind::Hook,
+                "the hook that stopped it lets it pass",
+            )]
         }
         ErrorClass::PermissionDenied if error.retry.needs_approval => match host.approvals {
             Approvals::Nobody => {
@@ -68,12 +76,19 @@ fn shown(call: &Call, reason: HiddenReason) -> Option<Change> {
     match reason {
         // The rules tell it themselves.
         HiddenReason::Policy => None,
-        HiddenReason::Disabled => Some(Change::setting(setting("enabled", true), "switch the tool on")),
-        HiddenReason::Role if entry.settings.hidden => {
-            Some(Change::setting(setting("hidden", false), "show the tool to agents"))
-        }
+        HiddenReason::Disabled => Some(Change::setting(
+            setting("enabled", true),
+            "switch the tool on",
+        )),
+        HiddenReason::Role if entry.settings.hidden => Some(Change::setting(
+            setting("hidden", false),
+            "show the tool to agents",
+        )),
         HiddenReason::Role => Some(Change::other(ChangeKind::Call, "call it as an operator")),
-        HiddenReason::Setup => Some(Change::other(ChangeKind::Setting, "set up what the tool needs")),
+        HiddenReason::Setup => Some(Change::other(
+            ChangeKind::Setting,
+            "set up what the tool needs",
+        )),
         HiddenReason::ModelCapability => {
             let needed = requires.model_capabilities.join(", ");
             let text = format!("open a session that says the model can: {needed}");
@@ -81,11 +96,15 @@ fn shown(call: &Call, reason: HiddenReason) -> Option<Change> {
         }
         HiddenReason::TaskScope => {
             let tasks = requires.tasks.join(", ");
-            Some(Change::other(ChangeKind::Call, format!("open a session for one of: {tasks}")))
+            Some(Change::other(
+                ChangeKind::Call,
+                format!("open a session for one of: {tasks}"),
+            ))
         }
         HiddenReason::Internal | HiddenReason::Companion => None,
-        HiddenReason::Deferred => {
-            Some(Change::other(ChangeKind::Discover, "search for it with deferred tools included"))
-        }
+        HiddenReason::Deferred => Some(Change::other(
+            ChangeKind::Discover,
+            "search for it with deferred tools included",
+        )),
     }
 }

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 use toolpost_model::{
-    Behavior, CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HiddenReason, HookEvent,
-    HookStanding, Lifecycle, Mode, ObservableInput, PersistStrategy, Role, SandboxPlan, Stage, SurfaceId,
-    ToolError, ToolId, Visibility,
+    Behavior, CancelSupport, ClassFact, EffectOrigin, ErrorClass, ExecutionKind, HiddenReason,
+    HookEvent, HookStanding, Lifecycle, Mode, ObservableInput, PersistStrategy, Role, SandboxPlan,
+    Stage, SurfaceId, ToolError, ToolId, Visibility,
 };
 
 use super::super::{hooking, keeping, running, waiting};
@@ -273,7 +273,10 @@ pub(super) fn of(
     let resolved = call.resolved.as_ref();
     let entry = resolved.map(|resolved| &*resolved.entry);
     // Of a call that is denied there is no turn, no run and no result to tell of.
-    let may_run = call.decision.as_ref().is_some_and(|decision| decision.behavior != Behavior::Deny);
+    let may_run = call
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.behavior != Behavior::Deny);
     Layers {
         declaration: entry.and_then(|entry| declaration(host, call, entry)),
         interface: entry.map(interface),
@@ -294,7 +297,9 @@ pub(super) fn of(
             },
         }),
         scheduling: scheduling(host, call).filter(|_| may_run),
-        execution: resolved.filter(|_| may_run).map(|resolved| execution(host, call, resolved)),
+        execution: resolved
+            .filter(|_| may_run)
+            .map(|resolved| execution(host, call, resolved)),
         result: entry.filter(|_| may_run).map(|_| result(host, call)),
         persistence: entry.filter(|_| may_run).map(|_| persistence(host, call)),
     }
@@ -322,7 +327,12 @@ fn interface(entry: &Entry) -> InterfaceLayer {
     }
 }
 
-fn seen(host: &Inner, call: &Call, entry: Option<&Entry>, visibility: Option<Visibility>) -> &'static str {
+fn seen(
+    host: &Inner,
+    call: &Call,
+    entry: Option<&Entry>,
+    visibility: Option<Visibility>,
+) -> &'static str {
     match (visibility, entry) {
         (None, _) => "no tool of that name is on it",
         (Some(Visibility::Loaded), _) => "it is listed",
@@ -336,8 +346,14 @@ fn seen(host: &Inner, call: &Call, entry: Option<&Entry>, visibility: Option<Vis
 }
 
 fn invocation(call: &Call, error: Option<&ToolError>) -> InvocationLayer {
-    let reached = |stage: Stage| call.transitions.iter().any(|transition| transition.stage == stage);
-    let violations = error.and_then(|error| error.details.as_ref()).and_then(|found| found.get("violations"));
+    let reached = |stage: Stage| {
+        call.transitions
+            .iter()
+            .any(|transition| transition.stage == stage)
+    };
+    let violations = error
+        .and_then(|error| error.details.as_ref())
+        .and_then(|found| found.get("violations"));
     let schema = match error.map(|error| error.class) {
         _ if reached(Stage::Observe) => SchemaVerdict::Fits,
         Some(ErrorClass::SchemaValidationFailed) => SchemaVerdict::Unreadable,
@@ -362,28 +378,49 @@ fn scheduling(host: &Inner, call: &Call) -> Option<SchedulingLayer> {
         Some(Ok(outlook)) => (Some(outlook), None),
         Some(Err(full)) => (None, Some(full.to_string())),
     };
-    Some(SchedulingLayer { unscheduled, now, refused })
+    Some(SchedulingLayer {
+        unscheduled,
+        now,
+        refused,
+    })
 }
 
 fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
     let entry = &resolved.entry;
     let profile = &entry.declaration().interface.execution;
-    let may_retry = call.effects.as_ref().is_some_and(toolpost_model::Effects::may_run_again);
+    let may_retry = call
+        .effects
+        .as_ref()
+        .is_some_and(toolpost_model::Effects::may_run_again);
     let input = call.inputs.call.as_ref();
-    let has_path_rules = host.engine(&call.session).has_path_rules(call.session.principal());
+    let has_path_rules = host
+        .engine(&call.session)
+        .has_path_rules(call.session.principal());
     ExecutionLayer {
         kind: profile.kind,
-        deadline: waiting::time_left(host, call, entry).ok().map(|(_, deadline)| deadline),
+        deadline: waiting::time_left(host, call, entry)
+            .ok()
+            .map(|(_, deadline)| deadline),
         cancel: profile.cancel,
         retries: if may_retry { profile.retries } else { 0 },
-        sandbox: input.and_then(|input| resolved.source.sandbox(entry.id(), input, entry.settings.sandbox)),
-        unbound_paths: resolved.source.unbound_paths(entry.id()).filter(|_| has_path_rules),
+        sandbox: input.and_then(|input| {
+            resolved
+                .source
+                .sandbox(entry.id(), input, entry.settings.sandbox)
+        }),
+        unbound_paths: resolved
+            .source
+            .unbound_paths(entry.id())
+            .filter(|_| has_path_rules),
     }
 }
 
 fn result(host: &Inner, call: &Call) -> ResultLayer {
     let room = keeping::room(host, call);
-    ResultLayer { inline_chars: room.limit, strategy: room.strategy }
+    ResultLayer {
+        inline_chars: room.limit,
+        strategy: room.strategy,
+    }
 }
 
 fn persistence(host: &Inner, call: &Call) -> PersistenceLayer {
@@ -396,7 +433,10 @@ fn persistence(host: &Inner, call: &Call) -> PersistenceLayer {
         | PersistStrategy::DropWithReason
         | PersistStrategy::NeverPersist => room.keeps_nothing(),
     };
-    let readers = [("read_result", room.readers.read), ("search_result", room.readers.search)];
+    let readers = [
+        ("read_result", room.readers.read),
+        ("search_result", room.readers.search),
+    ];
     let kept = not_kept.is_none().then(|| {
         let is_operator = call.session.principal().role == Role::Operator;
         let (place, folder) = match host.artifact_room.blobs.place() {
@@ -409,8 +449,17 @@ fn persistence(host: &Inner, call: &Call) -> PersistenceLayer {
             folder,
             limit_bytes: bytes.map(|bytes| bytes.limit),
             used_bytes: bytes.map(|bytes| bytes.used),
-            read_with: readers.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect(),
+            read_with: readers
+                .iter()
+                .filter(|(_, has)| *has)
+                .map(|(name, _)| *name)
+                .collect(),
         }
     });
-    PersistenceLayer { strategy: room.strategy, preview_chars: room.preview(), kept, not_kept }
+    PersistenceLayer {
+        strategy: room.strategy,
+        preview_chars: room.preview(),
+        kept,
+        not_kept,
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use toolpost_model::{Content, Effects, ErrorClass, HookDeed, HookEvent, HookRun, HookStanding, ToolResult};
+use toolpost_model::{
+    Content, Effects, ErrorClass, HookDeed, HookEvent, HookRun, HookStanding, ToolResult,
+};
 
 use super::{
     super::{Way, keeping},
@@ -20,17 +22,29 @@ use crate::{
 /// Asks every hook in turn. Each sees the result as those before it left it; once it is withheld, only observers are
 /// still asked. A caller that stops waiting does not stop them: what a guard keeps back must not come out by a
 /// well-timed cancel.
-pub(in super::super) async fn post_hooks(host: &Inner, call: &mut Call, result: &mut ToolResult, way: Way) {
-    let event = if result.outcome.is_success() { HookEvent::After } else { HookEvent::Failure };
+pub(in super::super) async fn post_hooks(
+    host: &Inner,
+    call: &mut Call,
+    result: &mut ToolResult,
+    way: Way,
+) {
+    let event = if result.outcome.is_success() {
+        HookEvent::After
+    } else {
+        HookEvent::Failure
+    };
     let words_before = call.hooks.context.len();
     let mut is_withheld = false;
     for hook in &host.hooks {
         if is_withheld && hook.standing() != HookStanding::Observer {
             continue;
         }
-        let Some(seen) = Seen::of(call, event, way) else { break };
+        let Some(seen) = Seen::of(call, event, way) else {
+            break;
+        };
         let began = Instant::now();
-        let Some(answer) = ask(&**hook, &seen.view(), Some(result), limit(host, &**hook)).await else {
+        let Some(answer) = ask(&**hook, &seen.view(), Some(result), limit(host, &**hook)).await
+        else {
             continue;
         };
         let mut run = begun(call, &**hook, event, began);
@@ -52,12 +66,27 @@ pub(in super::super) async fn post_hooks(host: &Inner, call: &mut Call, result: 
     add_words(call, result);
 }
 
-fn heed(host: &Inner, call: &mut Call, run: &mut HookRun, result: &mut ToolResult, output: HookOutput) {
+fn heed(
+    host: &Inner,
+    call: &mut Call,
+    run: &mut HookRun,
+    result: &mut ToolResult,
+    output: HookOutput,
+) {
     take_words(call, run, &output);
-    run.reason = output.reason.as_deref().map(|reason| told(call, reason, TEXT_CHARS));
+    run.reason = output
+        .reason
+        .as_deref()
+        .map(|reason| told(call, reason, TEXT_CHARS));
     if let Some(reason) = output.stop {
         let reason = told(call, &reason, TEXT_CHARS);
-        withhold(call, run, result, ErrorClass::HookBlocked, &format!("the hook says: {reason}"));
+        withhold(
+            call,
+            run,
+            result,
+            ErrorClass::HookBlocked,
+            &format!("the hook says: {reason}"),
+        );
         run.reason = Some(reason);
         return;
     }
@@ -70,7 +99,10 @@ fn heed(host: &Inner, call: &mut Call, run: &mut HookRun, result: &mut ToolResul
             if structured.is_some() || result.structured_content.is_some() {
                 changed_fields.push("structured_content");
             }
-            Replacement::Output { content, structured }
+            Replacement::Output {
+                content,
+                structured,
+            }
         }
         (None, Some(structured)) => {
             changed_fields.push("structured_content");
@@ -95,7 +127,10 @@ fn fail(call: &mut Call, run: &mut HookRun, result: &mut ToolResult, error: &Hoo
     note_failure(call, run, error);
     match run.standing {
         HookStanding::Guard => {
-            let why = format!("the hook failed: {}", run.error.as_deref().unwrap_or_default());
+            let why = format!(
+                "the hook failed: {}",
+                run.error.as_deref().unwrap_or_default()
+            );
             withhold(call, run, result, ErrorClass::HookFailed, &why);
         }
         HookStanding::Ordinary | HookStanding::Observer => {}
@@ -103,7 +138,13 @@ fn fail(call: &mut Call, run: &mut HookRun, result: &mut ToolResult, error: &Hoo
 }
 
 /// Keeps the result from the caller. Where the tool never ran, the host's own words are all there is, and they stay.
-fn withhold(call: &mut Call, run: &mut HookRun, result: &mut ToolResult, class: ErrorClass, why: &str) {
+fn withhold(
+    call: &mut Call,
+    run: &mut HookRun,
+    result: &mut ToolResult,
+    class: ErrorClass,
+    why: &str,
+) {
     if call.executed.is_zero() {
         return;
     }
@@ -120,15 +161,23 @@ fn add_words(call: &mut Call, result: &mut ToolResult) {
         return;
     }
     // A reader of text gets the structured content only where there is no text.
-    let has_text = result.content.iter().any(|piece| matches!(piece, Content::Text { .. }));
+    let has_text = result
+        .content
+        .iter()
+        .any(|piece| matches!(piece, Content::Text { .. }));
     if let (false, Some(value)) = (has_text, &result.structured_content) {
         result.content.push(Content::text(value.to_string()));
     }
-    result.content.extend(call.hooks.context.drain(..).map(Content::text));
+    result
+        .content
+        .extend(call.hooks.context.drain(..).map(Content::text));
 }
 
 fn size(result: &ToolResult) -> u64 {
     let content: usize = result.content.iter().map(Content::size).sum();
-    let structured = result.structured_content.as_ref().map_or(0, |value| value.to_string().len());
+    let structured = result
+        .structured_content
+        .as_ref()
+        .map_or(0, |value| value.to_string().len());
     (content + structured) as u64
 }

@@ -46,7 +46,9 @@ pub(in super::super) async fn pre_hooks(host: &Inner, call: &mut Call, way: Way)
 /// Asks one hook and heeds it.
 async fn pass(host: &Inner, call: &mut Call, hook: &dyn Hook, way: Way) -> Result<(), Ending> {
     let Some(seen) = Seen::of(call, HookEvent::Before, way) else {
-        return Err(result::internal("a hook was to be asked about a call that nobody has looked at yet"));
+        return Err(result::internal(
+            "a hook was to be asked about a call that nobody has looked at yet",
+        ));
     };
     let began = Instant::now();
     let asked = patiently(host, call, ask(hook, &seen.view(), None, limit(host, hook))).await;
@@ -76,7 +78,10 @@ fn fail(call: &mut Call, run: &mut HookRun, error: &HookError) -> Result<(), End
     match run.standing {
         HookStanding::Guard => Err(result::hook_failed(&run.name, text)),
         HookStanding::Ordinary => {
-            let text = format!("the hook `{}`, which looks at such calls, failed: {text}", run.name);
+            let text = format!(
+                "the hook `{}`, which looks at such calls, failed: {text}",
+                run.name
+            );
             call.hooks.opinions.push(vote(Behavior::Ask, text));
             Ok(())
         }
@@ -97,7 +102,10 @@ fn heed(
         Some(_) | None => None,
     };
     take_words(call, run, &output);
-    run.reason = output.reason.as_deref().map(|reason| told(call, reason, TEXT_CHARS));
+    run.reason = output
+        .reason
+        .as_deref()
+        .map(|reason| told(call, reason, TEXT_CHARS));
     if let Some(reason) = output.stop {
         let reason = told(call, &reason, TEXT_CHARS);
         run.did.push(HookDeed::Stopped);
@@ -113,14 +121,24 @@ fn heed(
     if let Some(Opinion { behavior, reason }) = output.opinion {
         let reason = told(call, &reason, TEXT_CHARS);
         run.did.push(behavior.into());
-        call.hooks.opinions.push(vote(behavior, format!("the hook `{}` says: {reason}", run.name)));
+        call.hooks.opinions.push(vote(
+            behavior,
+            format!("the hook `{}` says: {reason}", run.name),
+        ));
         run.reason = Some(reason);
     }
     Ok(Ok(()))
 }
 
 fn vote(behavior: Behavior, text: String) -> Vote {
-    Vote { behavior, reason: DecisionReason { kind: ReasonType::Hook, text, rule: None } }
+    Vote {
+        behavior,
+        reason: DecisionReason {
+            kind: ReasonType::Hook,
+            text,
+            rule: None,
+        },
+    }
 }
 
 /// A hook's arguments as a call's: with what it was not shown, and read like those of the model.
@@ -134,21 +152,34 @@ fn rewritten(host: &Inner, call: &Call, arguments: &Value) -> Result<Arguments, 
     let most = host.limits.argument_bytes;
     if text.len() > most {
         let size = text.len();
-        return Err(HookError(format!("its new arguments have {size} bytes; the limit is {most}")));
+        return Err(HookError(format!(
+            "its new arguments have {size} bytes; the limit is {most}"
+        )));
     }
     Arguments::parse(&text).map_err(|error| HookError(error.to_string()))
 }
 
 /// Puts new arguments in place. They are checked like the model's own, and whoever allowed the old ones has said
 /// nothing of these.
-fn rewrite(host: &Inner, call: &mut Call, run: &mut HookRun, arguments: Arguments) -> Result<(), Ending> {
-    let before = call.inputs.call.as_ref().map_or(&Value::Null, |input| input.arguments().value());
+fn rewrite(
+    host: &Inner,
+    call: &mut Call,
+    run: &mut HookRun,
+    arguments: Arguments,
+) -> Result<(), Ending> {
+    let before = call
+        .inputs
+        .call
+        .as_ref()
+        .map_or(&Value::Null, |input| input.arguments().value());
     let changed_fields = changed_fields(before, arguments.value());
     run.did.push(HookDeed::ChangedArguments);
     if changed_fields.is_empty() {
         return Ok(());
     }
-    call.hooks.opinions.retain(|vote| vote.behavior != Behavior::Allow);
+    call.hooks
+        .opinions
+        .retain(|vote| vote.behavior != Behavior::Allow);
     call.inputs.note_change(InputMutation {
         source_type: "hook",
         source: run.name.clone(),

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
-use toolpost_model::{Decision, ErrorClass, InvocationId, Principal, ProgramFile, SessionId, Verdict};
+use toolpost_model::{
+    Decision, ErrorClass, InvocationId, Principal, ProgramFile, SessionId, Verdict,
+};
 
 use crate::{
     flow::approval::{Asked, No, Word, Yes},
@@ -61,7 +63,10 @@ impl LeftQuestion {
 
     /// An answer that is good for one more call, and until when.
     pub(super) fn kept_answer(&self, now: Timestamp) -> Option<(&DecidedBody, Timestamp)> {
-        let answer = self.answer.as_ref().filter(|_| self.waiting.is_empty() && !self.is_spent)?;
+        let answer = self
+            .answer
+            .as_ref()
+            .filter(|_| self.waiting.is_empty() && !self.is_spent)?;
         let until = answer.kept_until.filter(|until| now < *until)?;
         Some((answer, until))
     }
@@ -82,19 +87,32 @@ impl LeftQuestion {
 
 impl DecidedBody {
     pub(super) fn principal(&self) -> Principal {
-        Principal { name: self.principal.clone(), role: self.role }
+        Principal {
+            name: self.principal.clone(),
+            role: self.role,
+        }
     }
 
     /// What a call hears. `None`: what was approved is not all on record.
     pub(super) fn word(&self) -> Option<Word> {
         let (ask_id, by) = (self.ask_id, self.by.clone());
         match &self.verdict {
-            Verdict::Deny { feedback } => Some(Word::No(No { ask_id, by, feedback: feedback.clone() })),
+            Verdict::Deny { feedback } => Some(Word::No(No {
+                ask_id,
+                by,
+                feedback: feedback.clone(),
+            })),
             Verdict::Allow { .. } if self.redacted => None,
             Verdict::Allow { arguments, .. } => {
                 let approves = self.approves?;
                 let (arguments, programs) = (arguments.clone(), self.programs.clone());
-                Some(Word::Yes(Yes { ask_id, by, approves, arguments, programs }))
+                Some(Word::Yes(Yes {
+                    ask_id,
+                    by,
+                    approves,
+                    arguments,
+                    programs,
+                }))
             }
         }
     }
@@ -118,7 +136,14 @@ impl LeftBehind {
                 let Some(mut way) = way() else { return };
                 if let Some(call) = way.call.take() {
                     let (session, request) = (session.clone(), row.record.request.clone());
-                    let open = OpenCall { id, session, call, request, started: false, asks: None };
+                    let open = OpenCall {
+                        id,
+                        session,
+                        call,
+                        request,
+                        started: false,
+                        asks: None,
+                    };
                     self.calls.insert(id, open);
                 }
                 self.went_on(id, row.record.kind, way);
@@ -129,11 +154,17 @@ impl LeftBehind {
                 self.note_spent(way.as_ref());
                 let ended = self.calls.remove(&id).and_then(|call| call.asks);
                 if let Some(asks) = ended {
-                    self.leave(asks.asked.ask_id, id, class == Some(ErrorClass::ApprovalPending));
+                    self.leave(
+                        asks.asked.ask_id,
+                        id,
+                        class == Some(ErrorClass::ApprovalPending),
+                    );
                 }
             }
             RecordKind::Decided => {
-                let Ok(body) = serde_json::from_str::<DecidedBody>(&row.record.body) else { return };
+                let Ok(body) = serde_json::from_str::<DecidedBody>(&row.record.body) else {
+                    return;
+                };
                 if let Some(question) = self.questions.get_mut(&body.ask_id) {
                     question.told_by.insert(id);
                     question.answer = Some(body);
@@ -151,23 +182,34 @@ impl LeftBehind {
 
     fn went_on(&mut self, id: InvocationId, kind: RecordKind, way: RecordedWay) {
         self.note_spent(Some(&way));
-        let Some(call) = self.calls.get_mut(&id) else { return };
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
         call.started |= kind == RecordKind::Started;
-        let (Some(asked), Some(decision)) = (way.ask, way.decision) else { return };
+        let (Some(asked), Some(decision)) = (way.ask, way.decision) else {
+            return;
+        };
         if let Some(arguments) = way.arguments {
             replace_arguments(&mut call.call, arguments, way.redacted);
         }
-        let before = call.asks.replace(Asks { asked, decision, programs: way.programs });
-        let raised_by = call.clone();
-        let question = self.questions.entry(asked.ask_id).or_insert_with(|| LeftQuestion {
+        let before = call.asks.replace(Asks {
             asked,
-            raised_by: raised_by.clone(),
-            waiting: BTreeSet::new(),
-            told_by: BTreeSet::new(),
-            is_kept: false,
-            answer: None,
-            is_spent: false,
+            decision,
+            programs: way.programs,
         });
+        let raised_by = call.clone();
+        let question = self
+            .questions
+            .entry(asked.ask_id)
+            .or_insert_with(|| LeftQuestion {
+                asked,
+                raised_by: raised_by.clone(),
+                waiting: BTreeSet::new(),
+                told_by: BTreeSet::new(),
+                is_kept: false,
+                answer: None,
+                is_spent: false,
+            });
         question.raised_by = raised_by;
         question.waiting.insert(id);
         question.told_by.insert(id);
@@ -177,14 +219,18 @@ impl LeftBehind {
     }
 
     fn note_spent(&mut self, way: Option<&RecordedWay>) {
-        let spent = way.and_then(|way| way.approval.as_ref()).filter(|approval| approval.spent);
+        let spent = way
+            .and_then(|way| way.approval.as_ref())
+            .filter(|approval| approval.spent);
         if let Some(question) = spent.and_then(|spent| self.questions.get_mut(&spent.ask_id)) {
             question.is_spent = true;
         }
     }
 
     fn leave(&mut self, ask_id: InvocationId, call: InvocationId, comes_again: bool) {
-        let Some(question) = self.questions.get_mut(&ask_id) else { return };
+        let Some(question) = self.questions.get_mut(&ask_id) else {
+            return;
+        };
         question.waiting.remove(&call);
         question.is_kept = comes_again;
         if question.is_settled() {

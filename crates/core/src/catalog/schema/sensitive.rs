@@ -26,7 +26,10 @@ const MARK: &str = "x-sensitive";
 /// The values are walked together with the schemas that apply to them, so a schema that refers to itself needs
 /// no bound: the arguments have one.
 pub(super) fn pointers(schema: &Value, has_marks: bool, instance: &Value) -> Vec<String> {
-    let mut search = Search { root: schema, found: Vec::new() };
+    let mut search = Search {
+        root: schema,
+        found: Vec::new(),
+    };
     let top = if has_marks { vec![schema] } else { Vec::new() };
     search.inside(instance, &top, "");
     search.found
@@ -53,12 +56,16 @@ impl<'a> Search<'a> {
         match value {
             Value::Object(object) => {
                 for (key, inner) in object {
-                    let apply: Vec<&Value> = schemas.iter().flat_map(|schema| of_key(schema, key)).collect();
+                    let apply: Vec<&Value> = schemas
+                        .iter()
+                        .flat_map(|schema| of_key(schema, key))
+                        .collect();
                     self.look(inner, key, &apply, || join(pointer, key));
                 }
             }
             Value::Array(items) => {
-                let apply: Vec<&Value> = schemas.iter().flat_map(|schema| of_items(schema)).collect();
+                let apply: Vec<&Value> =
+                    schemas.iter().flat_map(|schema| of_items(schema)).collect();
                 for (place, inner) in items.iter().enumerate() {
                     self.look(inner, "", &apply, || format!("{pointer}/{place}"));
                 }
@@ -67,13 +74,23 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn look(&mut self, value: &Value, name: &str, schemas: &[&'a Value], pointer: impl FnOnce() -> String) {
+    fn look(
+        &mut self,
+        value: &Value,
+        name: &str,
+        schemas: &[&'a Value],
+        pointer: impl FnOnce() -> String,
+    ) {
         let marks = self.all_that_apply(schemas);
-        let mut marks =
-            marks.iter().filter_map(|schema| schema.get(MARK).and_then(Value::as_bool)).peekable();
+        let mut marks = marks
+            .iter()
+            .filter_map(|schema| schema.get(MARK).and_then(Value::as_bool))
+            .peekable();
         let sensitive = match marks.peek() {
             Some(_) => marks.any(|mark| mark),
-            None => SECRET_WORDS.iter().any(|word| contains_ignoring_case(name, word)),
+            None => SECRET_WORDS
+                .iter()
+                .any(|word| contains_ignoring_case(name, word)),
         };
         if sensitive {
             self.found.push(pointer());
@@ -91,8 +108,10 @@ impl<'a> Search<'a> {
                 continue;
             }
             all.push(schema);
-            let target =
-                schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+            let target = schema
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|target| target.strip_prefix('#'));
             open.extend(target.and_then(|pointer| self.root.pointer(pointer)));
             for word in ["anyOf", "oneOf", "allOf", "if", "then", "else"] {
                 match schema.get(word) {
@@ -108,22 +127,41 @@ impl<'a> Search<'a> {
 
 /// The schemas a schema has for one key. Patterns are not matched: what any of them marks counts.
 fn of_key<'a>(schema: &'a Value, key: &str) -> Vec<&'a Value> {
-    let named = schema.get("properties").and_then(|properties| properties.get(key));
-    let patterns =
-        schema.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(|all| all.values());
-    let rest = schema.get("additionalProperties").filter(|_| named.is_none());
+    let named = schema
+        .get("properties")
+        .and_then(|properties| properties.get(key));
+    let patterns = schema
+        .get("patternProperties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(|all| all.values());
+    let rest = schema
+        .get("additionalProperties")
+        .filter(|_| named.is_none());
     named.into_iter().chain(patterns).chain(rest).collect()
 }
 
 fn of_items(schema: &Value) -> Vec<&Value> {
-    let first = schema.get("prefixItems").and_then(Value::as_array).into_iter().flatten();
+    let first = schema
+        .get("prefixItems")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     first.chain(schema.get("items")).collect()
 }
 
 /// `word` is lower-case ASCII. `-` and `_` are the same here: header names use the one, arguments the other.
 fn contains_ignoring_case(text: &str, word: &str) -> bool {
-    let fold = |byte: u8| if byte == b'-' { b'_' } else { byte.to_ascii_lowercase() };
-    text.as_bytes().windows(word.len()).any(|window| window.iter().map(|&byte| fold(byte)).eq(word.bytes()))
+    let fold = |byte: u8| {
+        if byte == b'-' {
+            b'_'
+        } else {
+            byte.to_ascii_lowercase()
+        }
+    };
+    text.as_bytes()
+        .windows(word.len())
+        .any(|window| window.iter().map(|&byte| fold(byte)).eq(word.bytes()))
 }
 
 fn join(pointer: &str, key: &str) -> String {
@@ -140,22 +178,43 @@ mod tests {
     use super::{has_marks, pointers};
 
     fn check(schema: &Value, instance: &Value, expected: &[&str]) {
-        assert_eq!(pointers(schema, has_marks(schema), instance), expected, "{schema} {instance}");
+        assert_eq!(
+            pointers(schema, has_marks(schema), instance),
+            expected,
+            "{schema} {instance}"
+        );
     }
 
     #[test]
     fn marks_count_wherever_the_schema_puts_them() {
         let mark = json!({ "type": "string", "x-sensitive": true });
-        check(&json!({ "properties": { "pin": mark } }), &json!({ "pin": "1", "x": "2" }), &["/pin"]);
+        check(
+            &json!({ "properties": { "pin": mark } }),
+            &json!({ "pin": "1", "x": "2" }),
+            &["/pin"],
+        );
         let behind_ref = json!({
             "properties": { "login": { "$ref": "#/$defs/Login" } },
             "$defs": { "Login": { "properties": { "pin": mark } } }
         });
-        check(&behind_ref, &json!({ "login": { "pin": "1" } }), &["/login/pin"]);
+        check(
+            &behind_ref,
+            &json!({ "login": { "pin": "1" } }),
+            &["/login/pin"],
+        );
         let optional = json!({ "properties": { "login": { "anyOf": [{ "properties": { "pin": mark } }, { "type": "null" }] } } });
-        check(&optional, &json!({ "login": { "pin": "1" } }), &["/login/pin"]);
-        check(&json!({ "additionalProperties": mark }), &json!({ "a/b": "1" }), &["/a~1b"]);
-        let rows = json!({ "properties": { "rows": { "items": { "properties": { "pin": mark } } } } });
+        check(
+            &optional,
+            &json!({ "login": { "pin": "1" } }),
+            &["/login/pin"],
+        );
+        check(
+            &json!({ "additionalProperties": mark }),
+            &json!({ "a/b": "1" }),
+            &["/a~1b"],
+        );
+        let rows =
+            json!({ "properties": { "rows": { "items": { "properties": { "pin": mark } } } } });
         check(
             &rows,
             &json!({ "rows": [{ "pin": "1" }, {}, { "pin": "2" }] }),
@@ -165,8 +224,7 @@ mod tests {
 
     #[test]
     fn names_count_at_any_depth_and_without_any_schema() {
-        let sent =
-            json!({ "API-Key": "k", "a": [{ "deep": { "clientSecret": { "x": 1 } } }], "token_count": 5 });
+        let sent = json!({ "API-Key": "k", "a": [{ "deep": { "clientSecret": { "x": 1 } } }], "token_count": 5 });
         check(&json!({}), &sent, &["/API-Key", "/a/0/deep/clientSecret"]);
         let harmless = json!({ "properties": { "secret_santa": { "x-sensitive": false } } });
         check(&harmless, &json!({ "secret_santa": "bob" }), &[]);

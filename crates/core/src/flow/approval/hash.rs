@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolpost_model::{CallHash, Declaration, Effects, InvocationId, Principal, ProgramContent, ProgramFile};
+use toolpost_model::{
+    CallHash, Declaration, Effects, InvocationId, Principal, ProgramContent, ProgramFile,
+};
 
 /// Mixed into the hash of a call with sensitive arguments: the hash is shown and recorded, and a short secret could
 /// be found by trying. Dies with the host, as such a call does.
@@ -92,7 +94,11 @@ impl Fields {
                 self.field(sha256.as_bytes());
                 self.field(&bytes.to_le_bytes());
             }
-            ProgramContent::Identity { bytes, inode, changed_at } => {
+            ProgramContent::Identity {
+                bytes,
+                inode,
+                changed_at,
+            } => {
                 self.tag(1);
                 self.field(&bytes.to_le_bytes());
                 self.field(inode.as_bytes());
@@ -146,15 +152,22 @@ impl Fields {
 mod tests {
     use serde_json::{Value, json};
     use toolpost_model::{
-        Access, CallHash, Declaration, EffectClass, Effects, Principal, ProgramContent, ProgramFile,
-        ResourceKey,
+        Access, CallHash, Declaration, EffectClass, Effects, Principal, ProgramContent,
+        ProgramFile, ResourceKey,
     };
 
     use super::{Salt, call_hash};
 
     fn of(arguments: &Value) -> CallHash {
         let declaration = Declaration::new("a.b".parse().unwrap(), "");
-        call_hash(&declaration, arguments, &Effects::unknown(), &[], &Principal::agent("a"), None)
+        call_hash(
+            &declaration,
+            arguments,
+            &Effects::unknown(),
+            &[],
+            &Principal::agent("a"),
+            None,
+        )
     }
 
     #[test]
@@ -194,7 +207,9 @@ mod tests {
         let (write, agent) = (Effects::of(EffectClass::Write), Principal::agent("a"));
         let read_a = write.clone().using(ResourceKey::path("/a"), Access::Read);
         let write_a = write.clone().using(ResourceKey::path("/a"), Access::Write);
-        let confined = write.clone().confined_by(toolpost_model::SandboxProfile::ReadOnly);
+        let confined = write
+            .clone()
+            .confined_by(toolpost_model::SandboxProfile::ReadOnly);
         let cautioned = write.clone().with_caution("mind");
         let (operator, salt) = (Principal::operator("a"), Salt::new());
         let cases = [
@@ -221,12 +236,23 @@ mod tests {
     fn every_file_counts_with_its_name_its_place_and_its_content() {
         let file = |name: &str, path: &str, content: ProgramContent| {
             let (name, path) = (name.to_owned(), path.to_owned());
-            ProgramFile { name, path, content }
+            ProgramFile {
+                name,
+                path,
+                content,
+            }
         };
-        let digest = |bytes| ProgramContent::Digest { sha256: "ab".to_owned(), bytes };
+        let digest = |bytes| ProgramContent::Digest {
+            sha256: "ab".to_owned(),
+            bytes,
+        };
         let identity = |changed_at: &str| {
             let (inode, changed_at) = ("1:2".to_owned(), changed_at.to_owned());
-            ProgramContent::Identity { bytes: 1, inode, changed_at }
+            ProgramContent::Identity {
+                bytes: 1,
+                inode,
+                changed_at,
+            }
         };
         let one = file("x", "/w/x", digest(1));
         let sets = [
@@ -239,13 +265,27 @@ mod tests {
             vec![file("x", "/w/x", identity("1.0"))],
             vec![file("x", "/w/x", identity("1.1"))],
             vec![file("x", "/w/x", ProgramContent::Absent)],
-            vec![file("x", "/w/x", ProgramContent::Outside { target: "/usr/bin/x".to_owned() })],
-            vec![file("x", "/w/x", ProgramContent::Unreadable { reason: "a folder".to_owned() })],
+            vec![file(
+                "x",
+                "/w/x",
+                ProgramContent::Outside {
+                    target: "/usr/bin/x".to_owned(),
+                },
+            )],
+            vec![file(
+                "x",
+                "/w/x",
+                ProgramContent::Unreadable {
+                    reason: "a folder".to_owned(),
+                },
+            )],
         ];
         let declaration = Declaration::new("a.b".parse().unwrap(), "");
         let (effects, agent) = (Effects::unknown(), Principal::agent("a"));
-        let hashes: std::collections::HashSet<CallHash> =
-            sets.iter().map(|set| call_hash(&declaration, &json!({}), &effects, set, &agent, None)).collect();
+        let hashes: std::collections::HashSet<CallHash> = sets
+            .iter()
+            .map(|set| call_hash(&declaration, &json!({}), &effects, set, &agent, None))
+            .collect();
         assert_eq!(hashes.len(), sets.len());
     }
 }

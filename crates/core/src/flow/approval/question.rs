@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 use toolpost_model::{
-    Decision, DecisionReason, Effects, InvocationId, PermissionRequest, ProgramChange, ProgramFile, Rule,
-    RuleRef, Vote, is_hidden, visible_line,
+    Decision, DecisionReason, Effects, InvocationId, PermissionRequest, ProgramChange, ProgramFile,
+    Rule, RuleRef, Vote, is_hidden, visible_line,
 };
 
 use super::Key;
@@ -63,7 +63,10 @@ pub(crate) struct Terms {
 
 impl Draft {
     pub(crate) fn key(&self) -> Key {
-        Key { principal: self.request.principal.clone(), hash: self.request.call_hash }
+        Key {
+            principal: self.request.principal.clone(),
+            hash: self.request.call_hash,
+        }
     }
 }
 
@@ -82,25 +85,47 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Op
     };
     let redactor = call.live.redactor();
     let shown = |text: &str| visible_line(&redactor.text(text)).into_owned();
-    let commands: Vec<String> = engine.commands(&facts).iter().map(|command| shown(command)).collect();
+    let commands: Vec<String> = engine
+        .commands(&facts)
+        .iter()
+        .map(|command| shown(command))
+        .collect();
     // A rule cannot be written down if its text holds a secret or hidden characters.
     let speakable = |rule: &Rule| {
         let line = rule.to_string();
         matches!(redactor.text(&line), std::borrow::Cow::Borrowed(_)) && !line.contains(is_hidden)
     };
-    let offered: Vec<Rule> = engine.suggestions(&facts).into_iter().filter(speakable).collect();
+    let offered: Vec<Rule> = engine
+        .suggestions(&facts)
+        .into_iter()
+        .filter(speakable)
+        .collect();
     let arguments = call.inputs.observable.as_ref()?.arguments().value().clone();
     let mut effects = redactor.effects(effects);
-    effects.caution = effects.caution.map(|caution| visible_line(&caution).into_owned());
+    effects.caution = effects
+        .caution
+        .map(|caution| visible_line(&caution).into_owned());
     for caution in &mut effects.path_cautions {
         caution.reason = visible_line(&caution.reason).into_owned();
     }
-    let mut decision = redactor.data(decision).unwrap_or_else(|| without_words(decision));
+    let mut decision = redactor
+        .data(decision)
+        .unwrap_or_else(|| without_words(decision));
     make_visible(&mut decision);
-    let programs: Vec<ProgramFile> =
-        call.asking.programs.iter().map(|file| shown_file(file, &shown)).collect();
-    let changed_programs = terms.changed_programs.iter().map(|change| shown_change(change, &shown)).collect();
-    let rule_remark = (!offered.is_empty()).then(|| PermissionRequest::remark_on_rules(&programs)).flatten();
+    let programs: Vec<ProgramFile> = call
+        .asking
+        .programs
+        .iter()
+        .map(|file| shown_file(file, &shown))
+        .collect();
+    let changed_programs = terms
+        .changed_programs
+        .iter()
+        .map(|change| shown_change(change, &shown))
+        .collect();
+    let rule_remark = (!offered.is_empty())
+        .then(|| PermissionRequest::remark_on_rules(&programs))
+        .flatten();
     let input = call.inputs.call.as_ref()?;
     let tool = resolved.entry.label().to_owned();
     Some(Draft {
@@ -118,7 +143,11 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Op
             programs,
             changed_programs,
             effects,
-            sandbox: resolved.source.sandbox(resolved.entry.id(), input, resolved.entry.settings.sandbox),
+            sandbox: resolved.source.sandbox(
+                resolved.entry.id(),
+                input,
+                resolved.entry.settings.sandbox,
+            ),
             decision,
             suggestions: offered.iter().map(ToString::to_string).collect(),
             rule_remark,
@@ -141,7 +170,11 @@ pub(crate) fn draft(call: &Call, engine: &dyn PolicyEngine, terms: &Terms) -> Op
 
 /// A file as a person may read of it. `shown` takes secrets out of a text and writes out what would hide in it.
 fn shown_file(file: &ProgramFile, shown: &impl Fn(&str) -> String) -> ProgramFile {
-    ProgramFile { name: shown(&file.name), path: shown(&file.path), content: file.content.clone() }
+    ProgramFile {
+        name: shown(&file.name),
+        path: shown(&file.path),
+        content: file.content.clone(),
+    }
 }
 
 fn shown_change(change: &ProgramChange, shown: &impl Fn(&str) -> String) -> ProgramChange {
@@ -154,7 +187,11 @@ fn shown_change(change: &ProgramChange, shown: &impl Fn(&str) -> String) -> Prog
 
 /// Writes out what would hide in the texts of a decision: they quote the call.
 fn make_visible(decision: &mut Decision) {
-    let rules = decision.reason.rule.iter_mut().chain(&mut decision.also_matched);
+    let rules = decision
+        .reason
+        .rule
+        .iter_mut()
+        .chain(&mut decision.also_matched);
     let of_rules = rules.flat_map(|RuleRef { rule, place, .. }| [rule, place]);
     let texts = std::iter::once(&mut decision.reason.text)
         .chain(&mut decision.subject)
@@ -162,8 +199,18 @@ fn make_visible(decision: &mut Decision) {
         .chain(&mut decision.notes)
         .chain(&mut decision.operator_hint)
         .chain(&mut decision.approval_waived)
-        .chain(decision.classified.as_mut().map(|finding| &mut finding.found))
-        .chain(decision.delegated.iter_mut().flat_map(|vote| vote.reason.iter_mut().chain(&mut vote.fault)))
+        .chain(
+            decision
+                .classified
+                .as_mut()
+                .map(|finding| &mut finding.found),
+        )
+        .chain(
+            decision
+                .delegated
+                .iter_mut()
+                .flat_map(|vote| vote.reason.iter_mut().chain(&mut vote.fault)),
+        )
         .chain(of_rules);
     for text in texts {
         if let std::borrow::Cow::Owned(written) = visible_line(text) {
@@ -174,7 +221,11 @@ fn make_visible(decision: &mut Decision) {
 
 /// What was decided, and nothing that could hold a secret.
 fn without_words(decision: &Decision) -> Decision {
-    let reason = DecisionReason { kind: decision.reason.kind, text: ARGUMENT_MARK.to_owned(), rule: None };
+    let reason = DecisionReason {
+        kind: decision.reason.kind,
+        text: ARGUMENT_MARK.to_owned(),
+        rule: None,
+    };
     Decision {
         behavior: decision.behavior,
         class: decision.class,
@@ -191,18 +242,33 @@ fn without_words(decision: &Decision) -> Decision {
     }
 }
 
-fn summary(tool: &str, commands: &[String], effects: &Effects, arguments: &serde_json::Value) -> String {
+fn summary(
+    tool: &str,
+    commands: &[String],
+    effects: &Effects,
+    arguments: &serde_json::Value,
+) -> String {
     let uses = || effects.uses.iter().map(|used| used.key.as_str());
     let what = match commands {
         [] if effects.uses.is_empty() => arguments.to_string(),
-        [] => uses().map(|key| key.strip_prefix("path:").unwrap_or(key)).collect::<Vec<_>>().join(", "),
+        [] => uses()
+            .map(|key| key.strip_prefix("path:").unwrap_or(key))
+            .collect::<Vec<_>>()
+            .join(", "),
         some => {
             let more = some.len().saturating_sub(SUMMARY_COMMANDS);
             let told = some[..some.len().min(SUMMARY_COMMANDS)].join("; ");
-            if more == 0 { told } else { format!("{told}; and {more} more") }
+            if more == 0 {
+                told
+            } else {
+                format!("{told}; and {more} more")
+            }
         }
     };
-    let line = format!("{tool}: {what}").split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = format!("{tool}: {what}")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let line = visible_line(&line).into_owned();
     match line.char_indices().nth(SUMMARY_CHARS) {
         None => line,

@@ -105,7 +105,12 @@ pub(crate) enum Begun {
 impl Questions {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         let (table, changes) = (Mutex::default(), watch::Sender::new(0));
-        Arc::new(Self { table, changes, limit, salt: Salt::new() })
+        Arc::new(Self {
+            table,
+            changes,
+            limit,
+            salt: Salt::new(),
+        })
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -149,14 +154,36 @@ impl Questions {
             question.waiting.push(waiter);
             let (draft, word) = (Arc::clone(&question.draft), question.word.subscribe());
             self.changed();
-            return Entered::Joined(Seat { questions: Arc::clone(self), draft, call, word });
+            return Entered::Joined(Seat {
+                questions: Arc::clone(self),
+                draft,
+                call,
+                word,
+            });
         }
-        let (ask_id, draft, word) = (draft.request.ask_id, Arc::new(draft), watch::Sender::new(None));
+        let (ask_id, draft, word) = (
+            draft.request.ask_id,
+            Arc::new(draft),
+            watch::Sender::new(None),
+        );
         let questions = Arc::clone(self);
-        let seat = Seat { questions, draft: Arc::clone(&draft), call, word: word.subscribe() };
+        let seat = Seat {
+            questions,
+            draft: Arc::clone(&draft),
+            call,
+            word: word.subscribe(),
+        };
         table.by_key.insert(key, ask_id);
         let (standing, waiting) = (Standing::Opening, vec![waiter]);
-        table.open.insert(ask_id, Question { draft, standing, waiting, word });
+        table.open.insert(
+            ask_id,
+            Question {
+                draft,
+                standing,
+                waiting,
+                word,
+            },
+        );
         Entered::New(seat)
     }
 
@@ -170,7 +197,15 @@ impl Questions {
         }
         table.by_key.insert(key, ask_id);
         let (draft, word) = (Arc::new(draft), watch::Sender::new(None));
-        table.open.insert(ask_id, Question { draft, standing: Standing::Open, waiting: Vec::new(), word });
+        table.open.insert(
+            ask_id,
+            Question {
+                draft,
+                standing: Standing::Open,
+                waiting: Vec::new(),
+                word,
+            },
+        );
         self.changed();
     }
 
@@ -178,7 +213,11 @@ impl Questions {
     pub(crate) fn keep(&self, late: Late) {
         let table = &mut *self.table();
         if table.late.len() >= self.limit.max(1) {
-            let soonest = table.late.values().min_by_key(|kept| kept.until).map(|kept| kept.key.clone());
+            let soonest = table
+                .late
+                .values()
+                .min_by_key(|kept| kept.until)
+                .map(|kept| kept.key.clone());
             soonest.and_then(|key| table.late.remove(&key));
         }
         table.late.insert(late.key.clone(), late);
@@ -192,18 +231,26 @@ impl Questions {
         without_files: CallHash,
     ) -> Option<Vec<ProgramFile>> {
         let table = self.table();
-        let is_same =
-            |late: &&Late| late.key.principal == *principal && late.without_files == Some(without_files);
-        table.late.values().filter(is_same).find_map(|late| match &late.word {
-            Word::Yes(yes) if yes.arguments.is_none() => Some(yes.programs.clone()),
-            Word::Yes(_) | Word::No(_) | Word::Expired => None,
-        })
+        let is_same = |late: &&Late| {
+            late.key.principal == *principal && late.without_files == Some(without_files)
+        };
+        table
+            .late
+            .values()
+            .filter(is_same)
+            .find_map(|late| match &late.word {
+                Word::Yes(yes) if yes.arguments.is_none() => Some(yes.programs.clone()),
+                Word::Yes(_) | Word::No(_) | Word::Expired => None,
+            })
     }
 
     /// The open questions, oldest first.
     pub(crate) fn list(&self) -> Vec<PermissionRequest> {
         let table = self.table();
-        let shown = table.open.values().filter(|question| question.standing != Standing::Opening);
+        let shown = table
+            .open
+            .values()
+            .filter(|question| question.standing != Standing::Opening);
         let mut requests: Vec<PermissionRequest> = shown.map(Question::shown).collect();
         requests.sort_unstable_by_key(|request| (request.asked_at, request.ask_id));
         requests
@@ -211,7 +258,10 @@ impl Questions {
 
     pub(crate) fn get(&self, id: InvocationId) -> Option<PermissionRequest> {
         let table = self.table();
-        let found = table.open.get(&id).filter(|question| question.standing != Standing::Opening);
+        let found = table
+            .open
+            .get(&id)
+            .filter(|question| question.standing != Standing::Opening);
         found.map(Question::shown)
     }
 
@@ -230,7 +280,9 @@ impl Questions {
             return table.closed_as(id).map_or(Begun::Unknown, Begun::Closed);
         };
         match question.standing {
-            Standing::Opening | Standing::Deciding => return Begun::Busy(question.word.subscribe()),
+            Standing::Opening | Standing::Deciding => {
+                return Begun::Busy(question.word.subscribe());
+            }
             Standing::Open => {}
         }
         if question.draft.deadline <= Instant::now() {
@@ -241,14 +293,25 @@ impl Questions {
         question.standing = Standing::Deciding;
         let (draft, waiting) = (Arc::clone(&question.draft), question.waiting.len());
         let session = question.session();
-        Begun::Deciding(Deciding { questions: Arc::clone(self), draft, waiting, session, is_over: false })
+        Begun::Deciding(Deciding {
+            questions: Arc::clone(self),
+            draft,
+            waiting,
+            session,
+            is_over: false,
+        })
     }
 
     /// Ends what nobody answered in time. Returns when the next question runs out.
     pub(crate) fn expire(&self) -> Option<Instant> {
         let (table, now) = (&mut *self.table(), Instant::now());
         table.late.retain(|_, late| late.until > now);
-        let open = || table.open.iter().filter(|(_, question)| question.standing == Standing::Open);
+        let open = || {
+            table
+                .open
+                .iter()
+                .filter(|(_, question)| question.standing == Standing::Open)
+        };
         let over = open().filter(|(_, question)| question.draft.deadline <= now);
         let over: Vec<InvocationId> = over.map(|(id, _)| *id).collect();
         for id in &over {
@@ -258,13 +321,24 @@ impl Questions {
             self.changed();
         }
         // One that is being decided comes back here when its answer could not be written down.
-        table.open.values().map(|question| question.draft.deadline).filter(|end| *end > now).min()
+        table
+            .open
+            .values()
+            .map(|question| question.draft.deadline)
+            .filter(|end| *end > now)
+            .min()
     }
 
     fn leave(&self, ask_id: InvocationId, call: InvocationId, why: Why) -> Left {
         let table = &mut *self.table();
-        let Some(question) = table.open.get_mut(&ask_id) else { return Left::NotNow };
-        let Some(place) = question.waiting.iter().position(|(waiter, _)| *waiter == call) else {
+        let Some(question) = table.open.get_mut(&ask_id) else {
+            return Left::NotNow;
+        };
+        let Some(place) = question
+            .waiting
+            .iter()
+            .position(|(waiter, _)| *waiter == call)
+        else {
             return Left::Gone;
         };
         match question.standing {
@@ -304,7 +378,9 @@ impl Table {
     }
 
     fn close(&mut self, id: InvocationId, how: Closed, word: Option<Word>) {
-        let Some(question) = self.open.remove(&id) else { return };
+        let Some(question) = self.open.remove(&id) else {
+            return;
+        };
         self.by_key.remove(&question.draft.key());
         if self.closed.len() >= KEPT_CLOSED {
             self.closed.pop_front();
@@ -316,7 +392,11 @@ impl Table {
     }
 
     fn closed_as(&self, id: InvocationId) -> Option<Closed> {
-        self.closed.iter().rev().find(|(closed, _)| *closed == id).map(|(_, how)| how.clone())
+        self.closed
+            .iter()
+            .rev()
+            .find(|(closed, _)| *closed == id)
+            .map(|(_, how)| how.clone())
     }
 }
 
@@ -356,7 +436,11 @@ impl Seat {
 
     /// The question is on record: others may see it, join it and answer it.
     pub(crate) fn open(&self) {
-        if let Some(question) = self.questions.table().open.get_mut(&self.draft.request.ask_id)
+        if let Some(question) = self
+            .questions
+            .table()
+            .open
+            .get_mut(&self.draft.request.ask_id)
             && question.standing == Standing::Opening
         {
             question.standing = Standing::Open;
@@ -381,13 +465,15 @@ impl Seat {
 
     pub(crate) fn leave(&mut self, why: Why) -> Left {
         self.word.mark_unchanged();
-        self.questions.leave(self.draft.request.ask_id, self.call, why)
+        self.questions
+            .leave(self.draft.request.ask_id, self.call, why)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.questions.leave(self.draft.request.ask_id, self.call, Why::GivenUp);
+        self.questions
+            .leave(self.draft.request.ask_id, self.call, Why::GivenUp);
     }
 }
 
@@ -415,9 +501,16 @@ impl Deciding {
         self.is_over = true;
         if let Some(until) = kept_until {
             let (key, without_files) = (self.draft.key(), self.draft.hashes.without_files);
-            self.questions.keep(Late { key, without_files, word: word.clone(), until });
+            self.questions.keep(Late {
+                key,
+                without_files,
+                word: word.clone(),
+                until,
+            });
         }
-        self.questions.table().close(self.draft.request.ask_id, closed, Some(word));
+        self.questions
+            .table()
+            .close(self.draft.request.ask_id, closed, Some(word));
         self.questions.changed();
     }
 }
@@ -427,7 +520,12 @@ impl Drop for Deciding {
         if self.is_over {
             return;
         }
-        if let Some(question) = self.questions.table().open.get_mut(&self.draft.request.ask_id) {
+        if let Some(question) = self
+            .questions
+            .table()
+            .open
+            .get_mut(&self.draft.request.ask_id)
+        {
             question.standing = Standing::Open;
             question.word.send_modify(|_| ());
         }

@@ -37,10 +37,19 @@ impl Concern {
     pub fn when(mut self, selector: Selector, places: Places) -> Result<Self, ConcernError> {
         let written = selector.to_string();
         let rules = vec![Rule::new(Behavior::Deny, selector, RuleOrigin::Cli, "when")];
-        let spec = PolicySpec { mode: Mode::Bypass, rules, places, ..PolicySpec::default() };
+        let spec = PolicySpec {
+            mode: Mode::Bypass,
+            rules,
+            places,
+            ..PolicySpec::default()
+        };
         let policy = Policy::compile(spec).map_err(|problems| ConcernError {
             selector: written,
-            message: problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>().join("; "),
+            message: problems
+                .into_iter()
+                .map(|problem| problem.message)
+                .collect::<Vec<_>>()
+                .join("; "),
         })?;
         self.when = Some(policy);
         Ok(self)
@@ -48,16 +57,25 @@ impl Concern {
 
     /// Whether it is for this call.
     pub fn fits(&self, call: &HookCall<'_>) -> bool {
-        let named =
-            |pattern: &ToolPattern| pattern.matches(&call.declaration.tool_id, &call.declaration.aliases);
+        let named = |pattern: &ToolPattern| {
+            pattern.matches(&call.declaration.tool_id, &call.declaration.aliases)
+        };
         let of_tools = self.tools.is_empty() || self.tools.iter().any(named);
-        of_tools && self.when.as_ref().is_none_or(|policy| is_caught(policy, call))
+        of_tools
+            && self
+                .when
+                .as_ref()
+                .is_none_or(|policy| is_caught(policy, call))
     }
 }
 
 fn is_caught(policy: &Policy, call: &HookCall<'_>) -> bool {
     // That a call deserves caution is said of every call like it, and not by the selector.
-    let effects = Effects { caution: None, path_cautions: Vec::new(), ..call.known.effects() };
+    let effects = Effects {
+        caution: None,
+        path_cautions: Vec::new(),
+        ..call.known.effects()
+    };
     let input = PermissionInput::new(call.known.input.arguments().clone());
     let decision = policy.decide(&Facts {
         declaration: call.declaration,

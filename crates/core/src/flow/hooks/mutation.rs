@@ -46,8 +46,12 @@ pub struct OutputMutation {
 
 /// The top-level fields in which two objects differ.
 pub(crate) fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
-    let keys =
-        |value: &Value| value.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+    let keys = |value: &Value| {
+        value
+            .as_object()
+            .map(|o| o.keys().cloned().collect::<Vec<_>>())
+            .unwrap_or_default()
+    };
     let mut all = keys(before);
     all.extend(keys(after));
     all.sort();
@@ -58,7 +62,11 @@ pub(crate) fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
 
 /// Arguments as a hook rewrote them, with the values it could not see put back where it left their marks alone. A mark
 /// in a text that it wrote, or in another place, is refused: it would reach the tool as if it were the value.
-pub(crate) fn restored(original: &Value, shown: &Value, rewritten: Value) -> Result<Value, HookError> {
+pub(crate) fn restored(
+    original: &Value,
+    shown: &Value,
+    rewritten: Value,
+) -> Result<Value, HookError> {
     let mut marks = BTreeSet::new();
     collect_marks(original, shown, &mut marks);
     if marks.is_empty() {
@@ -94,7 +102,9 @@ fn restore(
         {
             let pairs = original.iter().zip(shown);
             let items = rewritten.into_iter().zip(pairs);
-            items.map(|(new, (old, seen))| restore(Some(old), Some(seen), new, marks)).collect()
+            items
+                .map(|(new, (old, seen))| restore(Some(old), Some(seen), new, marks))
+                .collect()
         }
         (_, _, rewritten) => {
             refuse_marks(&rewritten, marks)?;
@@ -140,13 +150,22 @@ fn collect_marks(original: &Value, shown: &Value, marks: &mut BTreeSet<String>) 
             }
         }
         (Value::Array(original), Value::Array(shown)) => {
-            original.iter().zip(shown).for_each(|(before, value)| collect_marks(before, value, marks));
+            original
+                .iter()
+                .zip(shown)
+                .for_each(|(before, value)| collect_marks(before, value, marks));
         }
-        (original, Value::String(text)) if original.as_str() != Some(text) => marks.extend(marks_in(text)),
+        (original, Value::String(text)) if original.as_str() != Some(text) => {
+            marks.extend(marks_in(text));
+        }
         (_, Value::Object(shown)) => {
-            shown.values().for_each(|value| collect_marks(&Value::Null, value, marks));
+            shown
+                .values()
+                .for_each(|value| collect_marks(&Value::Null, value, marks));
         }
-        (_, Value::Array(shown)) => shown.iter().for_each(|value| collect_marks(&Value::Null, value, marks)),
+        (_, Value::Array(shown)) => shown
+            .iter()
+            .for_each(|value| collect_marks(&Value::Null, value, marks)),
         (_, Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {}
     }
 }
@@ -165,7 +184,11 @@ mod tests {
     use super::restored;
 
     fn check(original: &Value, shown: &Value, rewritten: &Value, expected: Option<&Value>) {
-        assert_eq!(restored(original, shown, rewritten.clone()).ok().as_ref(), expected, "{rewritten}");
+        assert_eq!(
+            restored(original, shown, rewritten.clone()).ok().as_ref(),
+            expected,
+            "{rewritten}"
+        );
     }
 
     #[test]
@@ -190,7 +213,12 @@ mod tests {
             &|v| v["text"] = json!("curl elsewhere"),
         ];
         for change in fine {
-            check(&original, &shown, &changed(change, &shown), Some(&changed(change, &original)));
+            check(
+                &original,
+                &shown,
+                &changed(change, &shown),
+                Some(&changed(change, &original)),
+            );
         }
         let without = |value: &Value| {
             changed(
@@ -200,7 +228,12 @@ mod tests {
                 value,
             )
         };
-        check(&original, &shown, &without(&shown), Some(&without(&original)));
+        check(
+            &original,
+            &shown,
+            &without(&shown),
+            Some(&without(&original)),
+        );
         let refused: [&dyn Fn(&mut Value); 6] = [
             &|v| v["n"] = json!("[redacted:argument]"),
             &|v| v["text"] = json!("curl -s [redacted:token] now"),
@@ -226,7 +259,17 @@ mod tests {
         let original = json!({ "map": { "tp_0123456789": 1, "b": 2 } });
         let shown = json!({ "map": { "[redacted:token]": 1, "b": 2 } });
         check(&original, &shown, &shown, Some(&original));
-        check(&original, &shown, &json!({ "map": { "[redacted:token]": 1, "b": 3 } }), None);
-        check(&original, &shown, &json!({ "map": { "b": 3 } }), Some(&json!({ "map": { "b": 3 } })));
+        check(
+            &original,
+            &shown,
+            &json!({ "map": { "[redacted:token]": 1, "b": 3 } }),
+            None,
+        );
+        check(
+            &original,
+            &shown,
+            &json!({ "map": { "b": 3 } }),
+            Some(&json!({ "map": { "b": 3 } })),
+        );
     }
 }

@@ -47,22 +47,39 @@ impl HookOutput {
 
     /// Other arguments.
     pub fn rewrite(arguments: Value, reason: impl Into<String>) -> Self {
-        Self { arguments: Some(arguments), reason: Some(reason.into()), ..Self::default() }
+        Self {
+            arguments: Some(arguments),
+            reason: Some(reason.into()),
+            ..Self::default()
+        }
     }
 
     /// Other content for the model, as text.
     pub fn replace(text: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { output: Some(vec![Content::text(text)]), reason: Some(reason.into()), ..Self::default() }
+        Self {
+            output: Some(vec![Content::text(text)]),
+            reason: Some(reason.into()),
+            ..Self::default()
+        }
     }
 
     /// An opinion.
     pub fn opinion(behavior: Behavior, reason: impl Into<String>) -> Self {
-        Self { opinion: Some(Opinion { behavior, reason: reason.into() }), ..Self::default() }
+        Self {
+            opinion: Some(Opinion {
+                behavior,
+                reason: reason.into(),
+            }),
+            ..Self::default()
+        }
     }
 
     /// The end of the call, or of its result.
     pub fn stop(reason: impl Into<String>) -> Self {
-        Self { stop: Some(reason.into()), ..Self::default() }
+        Self {
+            stop: Some(reason.into()),
+            ..Self::default()
+        }
     }
 
     /// Adds other structured content.
@@ -96,7 +113,9 @@ impl HookOutput {
             || self.stop.is_some()
             || !self.context.is_empty();
         if standing == HookStanding::Observer && changes {
-            return Err(HookError("an observer can leave a message and nothing else".to_owned()));
+            return Err(HookError(
+                "an observer can leave a message and nothing else".to_owned(),
+            ));
         }
         let unfit = match event {
             HookEvent::Before if changes_output => "the output cannot be changed before the call",

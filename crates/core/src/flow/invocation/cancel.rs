@@ -57,7 +57,11 @@ impl LiveCall {
     /// Tells the call to stop. `by` is the principal that asks for it, where it is not the host.
     pub(crate) fn cancel(&self, reason: CancelReason, by: Option<&Principal>) {
         // The first reason stays: it is the one that stopped the work.
-        let cancellation = Cancellation { reason, by: by.cloned(), requested_at: crate::port::now() };
+        let cancellation = Cancellation {
+            reason,
+            by: by.cloned(),
+            requested_at: crate::port::now(),
+        };
         let is_first = self.cancellation.set(cancellation).is_ok();
         self.cancel.cancel();
         if let Some(watch) = self.watch.as_ref().filter(|_| is_first) {
@@ -67,7 +71,10 @@ impl LiveCall {
 
     pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
         let from_above = self.is_nested && self.cancel.is_cancelled();
-        let own = self.cancellation.get().map(|cancellation| cancellation.reason);
+        let own = self
+            .cancellation
+            .get()
+            .map(|cancellation| cancellation.reason);
         own.or(from_above.then_some(CancelReason::ParentStopped))
     }
 

@@ -126,10 +126,18 @@ impl Call {
 
     /// What it met, where that is worth a word.
     pub(crate) fn met_body(&self) -> Option<MetBody<'_>> {
-        let Met { waited_for, alone, deferred, deadline, late, work_ended_at: _ } = &self.met;
+        let Met {
+            waited_for,
+            alone,
+            deferred,
+            deadline,
+            late,
+            work_ended_at: _,
+        } = &self.met;
         let cancellation = self.cancellation_body();
         let matched_by = self.matched_by().filter(|by| *by != MatchedBy::Name);
-        let anything = matched_by.is_some() || !waited_for.is_empty() || deadline.is_some() || *deferred;
+        let anything =
+            matched_by.is_some() || !waited_for.is_empty() || deadline.is_some() || *deferred;
         let anything = anything || cancellation.is_some();
         anything.then_some(MetBody {
             matched_by,

@@ -40,12 +40,18 @@ impl Milestones {
     /// Looks at an event. Progress, status and the events of modules are milestones.
     pub(crate) fn pass(&mut self, seq: u64, at_us: u64, body: &EventBody) {
         let body = match body {
-            EventBody::Progress(progress) => {
-                EventBody::Progress(Progress { message: bounded(&progress.message), ..*progress })
-            }
-            EventBody::Status { message } => EventBody::Status { message: bounded(message) },
+            EventBody::Progress(progress) => EventBody::Progress(Progress {
+                message: bounded(&progress.message),
+                ..*progress
+            }),
+            EventBody::Status { message } => EventBody::Status {
+                message: bounded(message),
+            },
             EventBody::Custom { name, data } if body.as_module_event().is_some() => {
-                EventBody::Custom { name: name.clone(), data: bounded_fields(data) }
+                EventBody::Custom {
+                    name: name.clone(),
+                    data: bounded_fields(data),
+                }
             }
             EventBody::Stage { .. }
             | EventBody::Log { .. }
@@ -122,27 +128,43 @@ pub struct ModuleEvent {
 impl ModuleEvent {
     /// `None` for an event of the host.
     pub fn of(event: &Event) -> Option<Self> {
-        Some(Self { seq: event.seq, fields: bounded_fields(fields_of(&event.body)?) })
+        Some(Self {
+            seq: event.seq,
+            fields: bounded_fields(fields_of(&event.body)?),
+        })
     }
 
     /// An event that was bounded when it was recorded.
     pub(crate) fn of_milestone(milestone: &Milestone) -> Option<Self> {
-        Some(Self { seq: milestone.seq, fields: fields_of(&milestone.body)?.clone() })
+        Some(Self {
+            seq: milestone.seq,
+            fields: fields_of(&milestone.body)?.clone(),
+        })
     }
 }
 
 fn fields_of(body: &EventBody) -> Option<&Value> {
     body.as_module_event()?;
-    let EventBody::Custom { data, .. } = body else { return None };
+    let EventBody::Custom { data, .. } = body else {
+        return None;
+    };
     Some(data)
 }
 
 fn bounded_fields(fields: &Value) -> Value {
-    let bounded = fields.as_object().into_iter().flatten().map(|(key, value)| {
-        let size = value.to_string().len();
-        let value = if size > DATA_BYTES { json!({ "cut": format!("{size} bytes") }) } else { value.clone() };
-        (key.clone(), value)
-    });
+    let bounded = fields
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| {
+            let size = value.to_string().len();
+            let value = if size > DATA_BYTES {
+                json!({ "cut": format!("{size} bytes") })
+            } else {
+                value.clone()
+            };
+            (key.clone(), value)
+        });
     bounded.collect()
 }
 
@@ -167,11 +189,21 @@ mod tests {
     fn told(events: u64) -> Vec<u64> {
         let mut milestones = Milestones::default();
         for seq in 1..=events {
-            let body = EventBody::Progress(Progress { done: Some(seq), ..Progress::default() });
+            let body = EventBody::Progress(Progress {
+                done: Some(seq),
+                ..Progress::default()
+            });
             milestones.pass(seq, seq, &body);
         }
-        let redactor = CallRedactor { host: Arc::new(KnownSecrets::default()), own: None };
-        milestones.told(&redactor).iter().map(|milestone| milestone.seq).collect()
+        let redactor = CallRedactor {
+            host: Arc::new(KnownSecrets::default()),
+            own: None,
+        };
+        milestones
+            .told(&redactor)
+            .iter()
+            .map(|milestone| milestone.seq)
+            .collect()
     }
 
     #[test]
@@ -179,8 +211,13 @@ mod tests {
         let long = "x".repeat(1 << 20);
         let session = SessionId::new("s");
         let bodies = [
-            EventBody::Status { message: long.clone() },
-            EventBody::Progress(Progress { message: long.clone(), ..Progress::default() }),
+            EventBody::Status {
+                message: long.clone(),
+            },
+            EventBody::Progress(Progress {
+                message: long.clone(),
+                ..Progress::default()
+            }),
             EventBody::module_event("m:e", &session, None, json!({ "a": long })),
             EventBody::module_event(&long, &session, None, json!(1)),
         ];
@@ -188,7 +225,10 @@ mod tests {
         for (seq, body) in (1..).zip(&bodies) {
             milestones.pass(seq, seq, body);
         }
-        let redactor = CallRedactor { host: Arc::new(KnownSecrets::default()), own: None };
+        let redactor = CallRedactor {
+            host: Arc::new(KnownSecrets::default()),
+            own: None,
+        };
         for milestone in milestones.kept.iter().chain(&milestones.told(&redactor)) {
             let size = serde_json::to_string(milestone).unwrap().len();
             assert!(size < 8 << 10, "{size}");
@@ -206,7 +246,9 @@ mod tests {
             assert_eq!((told[0], *told.last().unwrap()), (1, events));
             assert!((8..=16).contains(&told.len()), "{told:?}");
             let step = told[1] - told[0];
-            let even = told[..told.len() - 1].windows(2).all(|pair| pair[1] - pair[0] == step);
+            let even = told[..told.len() - 1]
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] == step);
             assert!(even, "{told:?}");
         }
     }

@@ -19,11 +19,25 @@ struct Carried {
 
 impl Outputs {
     /// The piece as others may see it, with what was held back of those before it. `None` where all of it is held back.
-    pub(super) fn pass(&mut self, chunk: &OutputChunk, redactor: &CallRedactor) -> Option<OutputChunk> {
-        let place = self.streams.iter().position(|carried| carried.stream == chunk.stream);
+    pub(super) fn pass(
+        &mut self,
+        chunk: &OutputChunk,
+        redactor: &CallRedactor,
+    ) -> Option<OutputChunk> {
+        let place = self
+            .streams
+            .iter()
+            .position(|carried| carried.stream == chunk.stream);
         let place = place.unwrap_or_else(|| {
-            let last = OutputChunk { text: String::new(), ..*chunk };
-            self.streams.push(Carried { stream: chunk.stream, redactor: redactor.stream(), last });
+            let last = OutputChunk {
+                text: String::new(),
+                ..*chunk
+            };
+            self.streams.push(Carried {
+                stream: chunk.stream,
+                redactor: redactor.stream(),
+                last,
+            });
             self.streams.len() - 1
         });
         let carried = &mut self.streams[place];
@@ -33,8 +47,15 @@ impl Outputs {
             carried.redactor.finish(&mut clean);
         }
         carried.redactor.push(chunk.text.as_bytes(), &mut clean);
-        carried.last = OutputChunk { text: String::new(), skipped: 0, ..*chunk };
-        let shown = OutputChunk { text: text(clean), ..*chunk };
+        carried.last = OutputChunk {
+            text: String::new(),
+            skipped: 0,
+            ..*chunk
+        };
+        let shown = OutputChunk {
+            text: text(clean),
+            ..*chunk
+        };
         (!shown.text.is_empty() || shown.skipped > 0).then_some(shown)
     }
 
@@ -43,13 +64,21 @@ impl Outputs {
         let rest = |mut carried: Carried| {
             let mut clean = Vec::new();
             let _: Redactions = carried.redactor.finish(&mut clean);
-            OutputChunk { text: text(clean), ..carried.last }
+            OutputChunk {
+                text: text(clean),
+                ..carried.last
+            }
         };
-        self.streams.drain(..).map(rest).filter(|chunk| !chunk.text.is_empty()).collect()
+        self.streams
+            .drain(..)
+            .map(rest)
+            .filter(|chunk| !chunk.text.is_empty())
+            .collect()
     }
 }
 
 /// Texts came in, and secrets are cut out of them where characters begin and end.
 fn text(clean: Vec<u8>) -> String {
-    String::from_utf8(clean).unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned())
+    String::from_utf8(clean)
+        .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned())
 }

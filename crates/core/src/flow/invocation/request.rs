@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use toolpost_model::{BatchPlace, Caller, Event, ModelInput, NativeCallId, RequestId, TraceContext};
+use toolpost_model::{
+    BatchPlace, Caller, Event, ModelInput, NativeCallId, RequestId, TraceContext,
+};
 
 use crate::{
     call::{Answer, OnDrop},
@@ -89,7 +91,11 @@ impl CallRequest {
     }
 
     pub(crate) fn on_drop(&self) -> OnDrop {
-        if self.background { OnDrop::LetGoOn } else { OnDrop::Cancel }
+        if self.background {
+            OnDrop::LetGoOn
+        } else {
+            OnDrop::Cancel
+        }
     }
 }
 
@@ -159,7 +165,11 @@ pub enum Heard {
 /// A full channel loses events, never time.
 impl Listener for mpsc::Sender<Event> {
     fn hear(&self, event: Event) -> Heard {
-        if self.try_send(event).is_ok() { Heard::Taken } else { Heard::Lost }
+        if self.try_send(event).is_ok() {
+            Heard::Taken
+        } else {
+            Heard::Lost
+        }
     }
 }
 

@@ -84,12 +84,21 @@ pub(super) fn of(policy: &Policy, facts: &Facts<'_>) -> Account {
 }
 
 /// Every rule whose subject is this tool, its class or something the call touches.
-fn considered(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Vec<ConsideredRule> {
+fn considered(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &Verdict<'_>,
+) -> Vec<ConsideredRule> {
     let behavior = decision::behavior(policy, verdict);
     let deciding = verdict.decided.rule();
     let spoken = spoken(hearing);
     let decides = |rule: &Rule| deciding.is_some_and(|one| std::ptr::eq(one, rule));
-    let of = |rule: &Rule| spoken.iter().find(|(one, _)| std::ptr::eq(*one, rule)).map(|(_, of)| of);
+    let of = |rule: &Rule| {
+        spoken
+            .iter()
+            .find(|(one, _)| std::ptr::eq(*one, rule))
+            .map(|(_, of)| of)
+    };
     let mut told: Vec<ConsideredRule> = Vec::new();
     for rule in policy.rules() {
         let heard = of(rule);
@@ -104,7 +113,13 @@ fn considered(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> 
             None => (RuleVoice::Silent, Some(silent(rule, hearing).to_owned())),
         };
         let of = heard.cloned().unwrap_or_default();
-        told.push(ConsideredRule { rule: RuleRef::from(rule), effect, voice, why, of });
+        told.push(ConsideredRule {
+            rule: RuleRef::from(rule),
+            effect,
+            voice,
+            why,
+            of,
+        });
     }
     // Stable: rules of one voice stay in the order they were written.
     told.sort_by_key(|one| one.voice);
@@ -143,8 +158,24 @@ fn is_about(rule: &Rule, hearing: &Hearing<'_>) -> bool {
     match &rule.selector {
         Selector::Tool { tools, .. } => tools.matches(&declaration.tool_id, &declaration.aliases),
         Selector::Class(class) => has_class(*class),
-        Selector::Reads(_) => any(|subject| matches!(subject, Subject::Path { access: Access::Read, .. })),
-        Selector::Writes(_) => any(|subject| matches!(subject, Subject::Path { access: Access::Write, .. })),
+        Selector::Reads(_) => any(|subject| {
+            matches!(
+                subject,
+                Subject::Path {
+                    access: Access::Read,
+                    ..
+                }
+            )
+        }),
+        Selector::Writes(_) => any(|subject| {
+            matches!(
+                subject,
+                Subject::Path {
+                    access: Access::Write,
+                    ..
+                }
+            )
+        }),
         Selector::Reaches(_) => any(|subject| matches!(subject, Subject::Request(_))),
     }
 }
@@ -163,9 +194,10 @@ fn silent(rule: &Rule, hearing: &Hearing<'_>) -> &'static str {
                     "an allow by bare name means compiled-in tools only; name this tool by its id"
                 }
             }
-            Selector::Tool { .. } | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => {
-                "it fits no part of the call"
-            }
+            Selector::Tool { .. }
+            | Selector::Reads(_)
+            | Selector::Writes(_)
+            | Selector::Reaches(_) => "it fits no part of the call",
         },
     }
 }

@@ -16,7 +16,10 @@ pub(super) fn finding(facts: &Facts<'_>, part: &Part) -> Option<ClassFinding> {
         ClassFact::ByInput => true,
         ClassFact::Always(_) => part.class != facts.effects.class,
     };
-    by_input.then(|| ClassFinding { class: part.class, found: found(part) })
+    by_input.then(|| ClassFinding {
+        class: part.class,
+        found: found(part),
+    })
 }
 
 fn found(part: &Part) -> String {
@@ -27,23 +30,40 @@ fn found(part: &Part) -> String {
         Subject::Command(command) => {
             let text = shortened(&command.text);
             match part.class {
-                EffectClass::Read if command.only_steers() => format!("`{text}` only steers the shell"),
-                EffectClass::Read => format!("`{text}` is a command that is known to only read"),
-                EffectClass::Write | EffectClass::Network | EffectClass::Execute | EffectClass::Unknown => {
-                    match command.reaches_network() {
-                        true => format!("`{text}` is a command that usually reaches other machines"),
-                        false => format!("`{text}` is a command that is not known to only read"),
-                    }
+                EffectClass::Read if command.only_steers() => {
+                    format!("`{text}` only steers the shell")
                 }
+                EffectClass::Read => format!("`{text}` is a command that is known to only read"),
+                EffectClass::Write
+                | EffectClass::Network
+                | EffectClass::Execute
+                | EffectClass::Unknown => match command.reaches_network() {
+                    true => format!("`{text}` is a command that usually reaches other machines"),
+                    false => format!("`{text}` is a command that is not known to only read"),
+                },
             }
         }
-        Subject::Path { path, access: Access::Read, .. } => {
+        Subject::Path {
+            path,
+            access: Access::Read,
+            ..
+        } => {
             format!("`{}` is a path that it reads", path.as_str())
         }
-        Subject::Path { path, access: Access::Write, .. } => match part.class {
+        Subject::Path {
+            path,
+            access: Access::Write,
+            ..
+        } => match part.class {
             EffectClass::Write => format!("`{}` is a path that it writes", path.as_str()),
-            EffectClass::Read | EffectClass::Network | EffectClass::Execute | EffectClass::Unknown => {
-                format!("`{}` is a path outside of the workspace that it writes", path.as_str())
+            EffectClass::Read
+            | EffectClass::Network
+            | EffectClass::Execute
+            | EffectClass::Unknown => {
+                format!(
+                    "`{}` is a path outside of the workspace that it writes",
+                    path.as_str()
+                )
             }
         },
         Subject::Request(request) => format!("`{request}` is a request to another machine"),

@@ -19,10 +19,15 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
     let operator_hint = hint(policy, hearing, verdict, &reason);
     let behavior = behavior(policy, verdict);
     if behavior != verdict.decided.behavior {
-        reason.text.push_str("; mode `never-ask` denies what would be asked");
+        reason
+            .text
+            .push_str("; mode `never-ask` denies what would be asked");
     }
     let deciding = verdict.decided.rule();
-    let others = verdict.matched.iter().filter(|rule| deciding.is_none_or(|one| !std::ptr::eq(one, **rule)));
+    let others = verdict
+        .matched
+        .iter()
+        .filter(|rule| deciding.is_none_or(|one| !std::ptr::eq(one, **rule)));
     Decision {
         behavior,
         class: facts.effects.class,
@@ -34,7 +39,10 @@ pub(super) fn write(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_
         classified,
         delegated: facts.delegated.to_vec(),
         // A call that does not run, or that a person is asked about, waives nothing.
-        approval_waived: verdict.waived.clone().filter(|_| behavior == Behavior::Allow),
+        approval_waived: verdict
+            .waived
+            .clone()
+            .filter(|_| behavior == Behavior::Allow),
         operator_hint,
         reason,
     }
@@ -47,15 +55,19 @@ pub(super) fn of_parts(
     parts: &Parts,
     verdict: &Verdict<'_>,
 ) -> Vec<PartDecision> {
-    let told = verdict.of_parts.iter().zip(&parts.all).map(|(judgement, part)| {
-        let classified = classifier::finding(facts, part);
-        PartDecision {
-            subject: part.text(),
-            class: part.class,
-            behavior: judgement.behavior,
-            reason: judgement.reason(policy, part.class, classified.as_ref()),
-        }
-    });
+    let told = verdict
+        .of_parts
+        .iter()
+        .zip(&parts.all)
+        .map(|(judgement, part)| {
+            let classified = classifier::finding(facts, part);
+            PartDecision {
+                subject: part.text(),
+                class: part.class,
+                behavior: judgement.behavior,
+                reason: judgement.reason(policy, part.class, classified.as_ref()),
+            }
+        });
     told.collect()
 }
 
@@ -77,20 +89,26 @@ fn hint(
     if verdict.decided.behavior == Behavior::Allow {
         return None;
     }
-    let in_place = |rule: &RuleRef| format!("the rule `{}` in {} decides this", rule.rule, rule.place);
+    let in_place =
+        |rule: &RuleRef| format!("the rule `{}` in {} decides this", rule.rule, rule.place);
     match (reason.kind, &reason.rule) {
         (ReasonType::Rule, Some(rule)) => Some(in_place(rule)),
         (ReasonType::Opaque, Some(rule)) => Some(format!(
             "write the call so that it can be told beforehand what it does, or change the rule `{}` in {}",
             rule.rule, rule.place
         )),
-        (ReasonType::Delegate, Some(rule)) => {
-            Some(format!("the rule `{}` in {} delegates this decision", rule.rule, rule.place))
+        (ReasonType::Delegate, Some(rule)) => Some(format!(
+            "the rule `{}` in {} delegates this decision",
+            rule.rule, rule.place
+        )),
+        (ReasonType::Mode | ReasonType::Classifier, _) => {
+            Some(start_with(policy, hearing, verdict))
         }
-        (ReasonType::Mode | ReasonType::Classifier, _) => Some(start_with(policy, hearing, verdict)),
         (ReasonType::Caution, _) if hearing.facts.effects.caution.is_none() => {
             let flags = suggest::flags(policy, hearing, verdict)?;
-            Some(format!("start the host with `{flags}` if this file may be changed unasked"))
+            Some(format!(
+                "start the host with `{flags}` if this file may be changed unasked"
+            ))
         }
         (ReasonType::Caution, _) => {
             let hint = "change `protect` (paths) or `sandbox` (processes) in the configuration if such calls \
@@ -98,11 +116,19 @@ fn hint(
             Some(hint.to_owned())
         }
         (ReasonType::SafetyCheck, _) if hearing.can_waive_request() => {
-            let flags = suggest::flags(policy, hearing, verdict).map(|flags| format!("`{flags}` or "));
-            Some(format!("start the host with {}`--mode bypass`", flags.unwrap_or_default()))
+            let flags =
+                suggest::flags(policy, hearing, verdict).map(|flags| format!("`{flags}` or "));
+            Some(format!(
+                "start the host with {}`--mode bypass`",
+                flags.unwrap_or_default()
+            ))
         }
         (ReasonType::SafetyCheck, _) => {
-            let key = hearing.facts.declaration.tool_id.setting_key("approval_required");
+            let key = hearing
+                .facts
+                .declaration
+                .tool_id
+                .setting_key("approval_required");
             Some(format!("set `{key}: false` in the configuration"))
         }
         (
@@ -120,11 +146,17 @@ fn hint(
 fn start_with(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> String {
     let by_mode = || {
         let parts = verdict.of_parts.iter().zip(&hearing.parts.all);
-        parts.filter(|(judgement, _)| matches!(judgement.ground, Ground::Mode)).map(|(_, part)| part.class)
+        parts
+            .filter(|(judgement, _)| matches!(judgement.ground, Ground::Mode))
+            .map(|(_, part)| part.class)
     };
     let confined = hearing.facts.effects.confined;
-    let lets = |mode: &Mode| by_mode().all(|class| mode.behavior(class, confined) == Behavior::Allow);
-    let mode = [Mode::Edits, Mode::Sandboxed, Mode::Bypass].into_iter().find(lets).unwrap_or(Mode::Bypass);
+    let lets =
+        |mode: &Mode| by_mode().all(|class| mode.behavior(class, confined) == Behavior::Allow);
+    let mode = [Mode::Edits, Mode::Sandboxed, Mode::Bypass]
+        .into_iter()
+        .find(lets)
+        .unwrap_or(Mode::Bypass);
     match suggest::flags(policy, hearing, verdict) {
         Some(flags) => format!("start the host with `{flags}` or `--mode {mode}`"),
         None => format!("start the host with `--mode {mode}`"),

@@ -94,7 +94,11 @@ impl AuthorityQuestion<'_> {
             invocation_id,
             session_id: self.session_id,
             principal: self.principal,
-            tool: AskedTool { id: id.as_str(), name: id.name(), version: &self.declaration.version },
+            tool: AskedTool {
+                id: id.as_str(),
+                name: id.name(),
+                version: &self.declaration.version,
+            },
             arguments: self.input,
             effects: self.effects,
             mode: self.mode,
@@ -156,7 +160,10 @@ pub(crate) struct KnownAuthority {
 impl KnownAuthority {
     /// A kept answer to this question. A dry run is always asked.
     pub(crate) fn kept_answer(&self, question: &AuthorityQuestion<'_>) -> Option<AuthorityAnswer> {
-        self.kept.as_ref().filter(|_| !question.is_dry_run)?.find(&question.key())
+        self.kept
+            .as_ref()
+            .filter(|_| !question.is_dry_run)?
+            .find(&question.key())
     }
 
     /// Keeps an answer, where answers are kept.
@@ -175,7 +182,10 @@ impl Authorities {
     /// Of two with one name, the later one counts.
     pub(crate) fn new(ports: Vec<Arc<dyn DecisionAuthority>>) -> Self {
         let known = ports.into_iter().map(|port| {
-            let kept = port.keeps_answers_for().filter(|time| !time.is_zero()).map(KeptAnswers::new);
+            let kept = port
+                .keeps_answers_for()
+                .filter(|time| !time.is_zero())
+                .map(KeptAnswers::new);
             (port.name().clone(), KnownAuthority { port, kept })
         });
         Self(known.collect())

@@ -8,8 +8,8 @@ mod request;
 use std::sync::Arc;
 
 use toolpost_model::{
-    Access, ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, Mode, PathCaution, ReasonType,
-    Remember, Rule, RuleOrigin, Selector,
+    Access, ArgumentKind, Behavior, Condition, DecisionReason, EffectClass, Mode, PathCaution,
+    ReasonType, Remember, Rule, RuleOrigin, Selector,
 };
 
 pub(super) use judgement::{Ground, Judgement, Verdict};
@@ -86,14 +86,21 @@ impl<'a> Hearing<'a> {
             whole: Vec::new(),
             without,
         };
-        let whole = hearing.layers.iter().flat_map(|layer| layer.heard(&layer.tool.whole));
+        let whole = hearing
+            .layers
+            .iter()
+            .flat_map(|layer| layer.heard(&layer.tool.whole));
         hearing.whole = whole.filter(|heard| hearing.concerns(heard.rule)).collect();
         hearing
     }
 
     /// Whether a rule that was found by tool or class is about this caller, this time and these arguments.
     fn concerns(&self, rule: &Rule) -> bool {
-        self.silence(rule).is_none() && !self.without.iter().any(|left_out| std::ptr::eq(*left_out, rule))
+        self.silence(rule).is_none()
+            && !self
+                .without
+                .iter()
+                .any(|left_out| std::ptr::eq(*left_out, rule))
     }
 
     /// Why a rule has nothing to say of this caller, this time or these arguments, whatever it is about.
@@ -105,7 +112,10 @@ impl<'a> Hearing<'a> {
         };
         let conditions = match &rule.selector {
             Selector::Tool { conditions, .. } => conditions.as_slice(),
-            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => &[],
+            Selector::Class(_)
+            | Selector::Reads(_)
+            | Selector::Writes(_)
+            | Selector::Reaches(_) => &[],
         };
         if rule.expires.is_some_and(|end| end <= self.facts.at) {
             Some(Silence::Expired)
@@ -129,45 +139,84 @@ impl<'a> Hearing<'a> {
             let votes = self.votes(part);
             for heard in votes.all() {
                 // Past a few, nobody reads on, and a call of thousands of parts must not cost their square.
-                if matched.len() < 64 && !matched.iter().any(|known| std::ptr::eq(known.rule, heard.rule)) {
+                if matched.len() < 64
+                    && !matched
+                        .iter()
+                        .any(|known| std::ptr::eq(known.rule, heard.rule))
+                {
                     matched.push(heard);
                 }
             }
             // Few tools ask for approval themselves, and the other calls need not collect their allows twice.
-            if self.facts.declaration.interface.permission.approval_requested {
-                naming_allows.add(votes.allows(part).into_iter().find(|heard| self.allows_by_id(heard.rule)));
+            if self
+                .facts
+                .declaration
+                .interface
+                .permission
+                .approval_requested
+            {
+                naming_allows.add(
+                    votes
+                        .allows(part)
+                        .into_iter()
+                        .find(|heard| self.allows_by_id(heard.rule)),
+                );
             }
             let (behavior, ground) = self.outcome(part, &votes);
-            of_parts.push(Judgement { behavior, ground, part: Some(place) });
+            of_parts.push(Judgement {
+                behavior,
+                ground,
+                part: Some(place),
+            });
         }
         let waived = self.waived_request(&naming_allows);
         let said = self.said_of_the_call(waived.as_deref());
         let decided = of_parts.iter().map(Judgement::again).chain(said);
         // Of equals the first stays.
         let decided = decided.reduce(|best, next| if next.outranks(&best) { next } else { best });
-        let nothing = Judgement { behavior: Behavior::Deny, ground: Ground::Mode, part: None };
+        let nothing = Judgement {
+            behavior: Behavior::Deny,
+            ground: Ground::Mode,
+            part: None,
+        };
         let decided = decided.unwrap_or(nothing);
         // Parts and layers are heard in turn, and a layer must read like the same rules in one list.
         matched.sort_by_key(|heard| heard.order);
         let matched = matched.into_iter().map(|heard| heard.rule).collect();
-        Verdict { decided, of_parts, matched, waived }
+        Verdict {
+            decided,
+            of_parts,
+            matched,
+            waived,
+        }
     }
 
     fn votes(&self, part: &Part) -> Votes<'a> {
-        let mut votes = Votes { bare: self.whole.clone(), exact: Vec::new() };
+        let mut votes = Votes {
+            bare: self.whole.clone(),
+            exact: Vec::new(),
+        };
         for layer in &self.layers {
             let classes = layer.heard(layer.snapshot.of_class(part.class));
-            votes.bare.extend(classes.filter(|heard| self.concerns(heard.rule)));
+            votes
+                .bare
+                .extend(classes.filter(|heard| self.concerns(heard.rule)));
             let call = self.facts.effects.class;
             if call != part.class {
                 // What is said against the whole is said against its parts.
                 let stricter = layer.heard(layer.snapshot.of_class(call));
                 let stricter = stricter.filter(|heard| heard.rule.effect > Behavior::Allow);
-                votes.bare.extend(stricter.filter(|heard| self.concerns(heard.rule)));
+                votes
+                    .bare
+                    .extend(stricter.filter(|heard| self.concerns(heard.rule)));
             }
             let mut exact = self.exact(layer, part);
             self.add_allows_of_the_line(layer, part, &mut exact);
-            votes.exact.extend(layer.heard(&exact).filter(|heard| self.concerns(heard.rule)));
+            votes.exact.extend(
+                layer
+                    .heard(&exact)
+                    .filter(|heard| self.concerns(heard.rule)),
+            );
         }
         votes
     }
@@ -180,23 +229,33 @@ impl<'a> Hearing<'a> {
             Subject::Command(command) => {
                 found = tool.matching.for_command(command);
                 found.retain(|&place| {
-                    layer.takes(place, |matcher, effect| matcher.takes_command(effect, command))
+                    layer.takes(place, |matcher, effect| {
+                        matcher.takes_command(effect, command)
+                    })
                 });
             }
-            Subject::Path { path, access, redirect } => {
+            Subject::Path {
+                path,
+                access,
+                redirect,
+            } => {
                 found = tool.matching.for_path(path);
                 // `allow shell(make *)` is about commands, whatever a file may be called.
                 found.retain(|&place| !redirect || layer.rule(place).effect > Behavior::Allow);
                 found.extend(snapshot.of_access(*access).index.for_path(path));
                 found.retain(|&place| {
-                    layer.takes(place, |matcher, effect| matcher.takes_path(effect, path, *access))
+                    layer.takes(place, |matcher, effect| {
+                        matcher.takes_path(effect, path, *access)
+                    })
                 });
             }
             Subject::Request(request) => {
                 found = tool.matching.for_request(request);
                 found.extend(snapshot.reaches.index.for_request(request));
                 found.retain(|&place| {
-                    layer.takes(place, |matcher, effect| matcher.takes_request(effect, request))
+                    layer.takes(place, |matcher, effect| {
+                        matcher.takes_request(effect, request)
+                    })
                 });
             }
             Subject::Unread(..) | Subject::Whole => return Vec::new(),
@@ -205,7 +264,9 @@ impl<'a> Hearing<'a> {
     }
 
     fn outcome(&self, part: &Part, votes: &Votes<'a>) -> (Behavior, Ground<'a>) {
-        let denies = |heard: &Heard<'a>| heard.rule.effect == Behavior::Deny && heard.rule.delegate.is_none();
+        let denies = |heard: &Heard<'a>| {
+            heard.rule.effect == Behavior::Deny && heard.rule.delegate.is_none()
+        };
         if let Some(rule) = first(votes.all().filter(denies)) {
             return (Behavior::Deny, Ground::Rule(rule));
         }
@@ -217,7 +278,8 @@ impl<'a> Hearing<'a> {
         let answered = allows.iter().any(|heard| is_an_answer(heard.rule));
         let unanswered = |heard: &Heard<'a>| {
             // Whoever answers on this machine does not answer for the machine's owner.
-            let stands = heard.rule.remember == Remember::Never || heard.rule.origin == RuleOrigin::Policy;
+            let stands =
+                heard.rule.remember == Remember::Never || heard.rule.origin == RuleOrigin::Policy;
             heard.rule.effect == Behavior::Ask && (stands || !answered)
         };
         if let Some(rule) = first(votes.all().filter(unanswered)) {
@@ -226,14 +288,21 @@ impl<'a> Hearing<'a> {
         if let Some((Behavior::Ask, ground)) = delegated {
             return (Behavior::Ask, ground);
         }
-        let hook = self.facts.opinions.iter().find(|opinion| opinion.behavior == Behavior::Allow);
+        let hook = self
+            .facts
+            .opinions
+            .iter()
+            .find(|opinion| opinion.behavior == Behavior::Allow);
         let (behavior, ground) = match (first(allows.iter().copied()), delegated, hook) {
             (Some(rule), _, _) => (Behavior::Allow, Ground::Rule(rule)),
             (None, Some(allowed), _) => allowed,
             (None, None, Some(opinion)) => (Behavior::Allow, Ground::Said(opinion.reason.clone())),
-            (None, None, None) => {
-                (self.policy.mode.behavior(part.class, self.facts.effects.confined), Ground::Mode)
-            }
+            (None, None, None) => (
+                self.policy
+                    .mode
+                    .behavior(part.class, self.facts.effects.confined),
+                Ground::Mode,
+            ),
         };
         let unreadable = || self.unreadable(part).or_else(|| self.hidden(part, votes));
         match (behavior == Behavior::Allow).then(unreadable).flatten() {
@@ -248,25 +317,53 @@ impl<'a> Hearing<'a> {
             let kind = match &part.subject {
                 Subject::Command(_) => ArgumentKind::Command,
                 Subject::Unread(kind, _) => *kind,
-                Subject::Path { access: Access::Read, .. } => ArgumentKind::ReadPath,
-                Subject::Path { access: Access::Write, .. } => ArgumentKind::WritePath,
+                Subject::Path {
+                    access: Access::Read,
+                    ..
+                } => ArgumentKind::ReadPath,
+                Subject::Path {
+                    access: Access::Write,
+                    ..
+                } => ArgumentKind::WritePath,
                 Subject::Request(_) => ArgumentKind::Url,
                 Subject::Whole => ArgumentKind::Command,
             };
             return self.guard(kind).map(|guard| (why.clone(), guard));
         }
-        let alone = matches!((&part.subject, self.parts.all.as_slice()), (Subject::Whole, [_]));
-        let declares_some = !self.facts.declaration.interface.permission.arguments.is_empty();
-        if !alone || declares_some || self.facts.input.is_none() || part.class == EffectClass::Read {
+        let alone = matches!(
+            (&part.subject, self.parts.all.as_slice()),
+            (Subject::Whole, [_])
+        );
+        let declares_some = !self
+            .facts
+            .declaration
+            .interface
+            .permission
+            .arguments
+            .is_empty();
+        if !alone || declares_some || self.facts.input.is_none() || part.class == EffectClass::Read
+        {
             return None;
         }
         let means_it = |rule: &&'a Rule| match &rule.selector {
             Selector::Tool { tools, .. } => !tools.as_str().trim_matches('*').is_empty(),
-            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => false,
+            Selector::Class(_)
+            | Selector::Reads(_)
+            | Selector::Writes(_)
+            | Selector::Reaches(_) => false,
         };
-        let guards = self.layers.iter().flat_map(|layer| layer.heard(&layer.tool.guards));
-        let guard = guards.map(|heard| heard.rule).filter(|rule| self.concerns(rule)).find(means_it)?;
-        Some(("the tool says of none of its arguments that a rule could look at it".to_owned(), guard))
+        let guards = self
+            .layers
+            .iter()
+            .flat_map(|layer| layer.heard(&layer.tool.guards));
+        let guard = guards
+            .map(|heard| heard.rule)
+            .filter(|rule| self.concerns(rule))
+            .find(means_it)?;
+        Some((
+            "the tool says of none of its arguments that a rule could look at it".to_owned(),
+            guard,
+        ))
     }
 
     /// A rule with a pattern that denies or asks and could speak of an argument of that kind.
@@ -284,10 +381,17 @@ impl<'a> Hearing<'a> {
                 (unconfined, unconfined, false)
             }
         };
-        let tool = self.layers.iter().map(|layer| (layer, layer.tool.guards.as_slice()));
+        let tool = self
+            .layers
+            .iter()
+            .map(|layer| (layer, layer.tool.guards.as_slice()));
         let paths = self.layers.iter().flat_map(|layer| {
             let snapshot = layer.snapshot;
-            let lists = [(reads, &snapshot.reads), (writes, &snapshot.writes), (reaches, &snapshot.reaches)];
+            let lists = [
+                (reads, &snapshot.reads),
+                (writes, &snapshot.writes),
+                (reaches, &snapshot.reaches),
+            ];
             let wanted = lists.into_iter().filter(|(wanted, _)| *wanted);
             wanted.map(move |(_, list)| (layer, list.guards.as_slice()))
         });
@@ -296,24 +400,46 @@ impl<'a> Hearing<'a> {
 
     /// The earliest rule of several lists that concerns this call. Only the first of each is looked for: there may be
     /// thousands.
-    fn earliest<'l>(&self, lists: impl Iterator<Item = (&'l Layer<'a>, &'l [Place])>) -> Option<&'a Rule>
+    fn earliest<'l>(
+        &self,
+        lists: impl Iterator<Item = (&'l Layer<'a>, &'l [Place])>,
+    ) -> Option<&'a Rule>
     where
         'a: 'l,
     {
-        let firsts =
-            lists.filter_map(|(layer, places)| layer.heard(places).find(|heard| self.concerns(heard.rule)));
-        firsts.min_by_key(|heard| heard.order).map(|heard| heard.rule)
+        let firsts = lists.filter_map(|(layer, places)| {
+            layer.heard(places).find(|heard| self.concerns(heard.rule))
+        });
+        firsts
+            .min_by_key(|heard| heard.order)
+            .map(|heard| heard.rule)
     }
 
     /// What hooks, the tool and the host say of the call, whatever its parts are.
     fn said_of_the_call(&self, waived: Option<&str>) -> Vec<Judgement<'a>> {
         let interface = &self.facts.declaration.interface;
-        let said = |behavior, reason| Judgement { behavior, ground: Ground::Said(reason), part: None };
-        let opinions = self.facts.opinions.iter().filter(|opinion| opinion.behavior > Behavior::Allow);
-        let mut all: Vec<Judgement<'a>> =
-            opinions.map(|opinion| said(opinion.behavior, opinion.reason.clone())).collect();
+        let said = |behavior, reason| Judgement {
+            behavior,
+            ground: Ground::Said(reason),
+            part: None,
+        };
+        let opinions = self
+            .facts
+            .opinions
+            .iter()
+            .filter(|opinion| opinion.behavior > Behavior::Allow);
+        let mut all: Vec<Judgement<'a>> = opinions
+            .map(|opinion| said(opinion.behavior, opinion.reason.clone()))
+            .collect();
         let mut ask = |kind, text: String| {
-            all.push(said(Behavior::Ask, DecisionReason { kind, text, rule: None }));
+            all.push(said(
+                Behavior::Ask,
+                DecisionReason {
+                    kind,
+                    text,
+                    rule: None,
+                },
+            ));
         };
         if interface.permission.approval_required || interface.safety.requires_user_interaction {
             let text = "the tool needs a person's approval for every call";
@@ -330,9 +456,14 @@ impl<'a> Hearing<'a> {
         if runs_unconfined(self.facts)
             && let Some(guard) = self.path_guard()
         {
-            let why = "rules keep paths from such calls, and nothing would enforce that here".to_owned();
+            let why =
+                "rules keep paths from such calls, and nothing would enforce that here".to_owned();
             let ground = Ground::Opaque { why, guard };
-            all.push(Judgement { behavior: Behavior::Ask, ground, part: None });
+            all.push(Judgement {
+                behavior: Behavior::Ask,
+                ground,
+                part: None,
+            });
         }
         all
     }
@@ -345,15 +476,25 @@ impl<'a> Hearing<'a> {
                 &self.facts.effects.path_cautions
             }
         };
-        cautions.iter().filter(|caution| !self.is_allowed_by_name(caution))
+        cautions
+            .iter()
+            .filter(|caution| !self.is_allowed_by_name(caution))
     }
 
     fn is_allowed_by_name(&self, caution: &PathCaution) -> bool {
         let subject = Part::of_change(&caution.key).map(|part| part.subject);
-        let Some(Subject::Path { path, .. }) = subject else { return false };
+        let Some(Subject::Path { path, .. }) = subject else {
+            return false;
+        };
         self.layers.iter().any(|layer| {
             let mut found = layer.tool.matching.for_path(&path);
-            found.extend(layer.snapshot.of_access(Access::Write).index.for_path(&path));
+            found.extend(
+                layer
+                    .snapshot
+                    .of_access(Access::Write)
+                    .index
+                    .for_path(&path),
+            );
             found.retain(|&place| layer.takes(place, |matcher, _| matcher.names_path(&path)));
             let mut rules = layer.heard(&found).map(|heard| heard.rule);
             rules.any(|rule| rule.effect == Behavior::Allow && self.concerns(rule))
@@ -363,7 +504,10 @@ impl<'a> Hearing<'a> {
     fn path_guard(&self) -> Option<&'a Rule> {
         let lists = self.layers.iter().flat_map(|layer| {
             let snapshot = layer.snapshot;
-            [(layer, snapshot.reads.guards.as_slice()), (layer, snapshot.writes.guards.as_slice())]
+            [
+                (layer, snapshot.reads.guards.as_slice()),
+                (layer, snapshot.writes.guards.as_slice()),
+            ]
         });
         self.earliest(lists)
     }
@@ -377,7 +521,10 @@ impl Heard<'_> {
 
 impl<'a> Layer<'a> {
     fn heard<'p>(&'p self, places: &'p [Place]) -> impl Iterator<Item = Heard<'a>> + use<'a, 'p> {
-        places.iter().map(|&place| Heard { rule: self.rule(place), order: (self.number, place) })
+        places.iter().map(|&place| Heard {
+            rule: self.rule(place),
+            order: (self.number, place),
+        })
     }
 
     fn rule(&self, place: Place) -> &'a Rule {
@@ -385,9 +532,16 @@ impl<'a> Layer<'a> {
         &snapshot.get(place).rule
     }
 
-    fn takes(&self, place: Place, asks: impl Fn(&super::matcher::Matcher, Behavior) -> bool) -> bool {
+    fn takes(
+        &self,
+        place: Place,
+        asks: impl Fn(&super::matcher::Matcher, Behavior) -> bool,
+    ) -> bool {
         let compiled = self.snapshot.get(place);
-        compiled.matcher.as_ref().is_some_and(|matcher| asks(matcher, compiled.rule.effect))
+        compiled
+            .matcher
+            .as_ref()
+            .is_some_and(|matcher| asks(matcher, compiled.rule.effect))
     }
 }
 
@@ -406,8 +560,14 @@ impl<'a> Votes<'a> {
 
     /// Those that allow the part. An allow without a pattern covers unreadable parts, too.
     fn allows(&self, part: &Part) -> Vec<Heard<'a>> {
-        let heard = self.bare.iter().chain(self.exact.iter().filter(|_| part.opaque.is_none()));
-        heard.copied().filter(|heard| heard.rule.effect == Behavior::Allow).collect()
+        let heard = self
+            .bare
+            .iter()
+            .chain(self.exact.iter().filter(|_| part.opaque.is_none()));
+        heard
+            .copied()
+            .filter(|heard| heard.rule.effect == Behavior::Allow)
+            .collect()
     }
 }
 

@@ -52,10 +52,16 @@ impl MatcherIndex {
         }
         match readings.url.as_ref().map(|pattern| &pattern.host) {
             Some(HostPattern::Exactly(host)) => {
-                self.hosts.entry(host.as_str().into()).or_default().push(place);
+                self.hosts
+                    .entry(host.as_str().into())
+                    .or_default()
+                    .push(place);
             }
             Some(HostPattern::Beneath(domain)) => {
-                self.domains.entry(domain.as_str().into()).or_default().push(place);
+                self.domains
+                    .entry(domain.as_str().into())
+                    .or_default()
+                    .push(place);
             }
             Some(HostPattern::Any) => self.any_request.push(place),
             None => {}
@@ -94,10 +100,18 @@ impl MatcherIndex {
     pub(super) fn for_path(&self, path: &PlainPath) -> Vec<Place> {
         let mut found = self.any_path.clone();
         if !self.folders.is_empty() {
-            found.extend(path.and_above().filter_map(|folder| self.folders.get(folder)).flatten());
+            found.extend(
+                path.and_above()
+                    .filter_map(|folder| self.folders.get(folder))
+                    .flatten(),
+            );
         }
         if !self.names.is_empty() {
-            found.extend(path.components().filter_map(|name| self.names.get(name)).flatten());
+            found.extend(
+                path.components()
+                    .filter_map(|name| self.names.get(name))
+                    .flatten(),
+            );
         }
         in_order(found)
     }
@@ -142,12 +156,18 @@ mod tests {
     use crate::flow::permission::places::Places;
 
     fn places() -> Places {
-        Places { workspace: Some("/w".into()), home: Some("/h".into()), roots: Vec::new() }
+        Places {
+            workspace: Some("/w".into()),
+            home: Some("/h".into()),
+            roots: Vec::new(),
+        }
     }
 
     /// Words that patterns and paths are put together from, so that they meet often.
     fn piece() -> impl Strategy<Value = &'static str> {
-        select(vec!["a", "b", "w", "h", "*", "**", "a*", "?", "[ab]", "{a,b}", ".env", "ws:", "~"])
+        select(vec![
+            "a", "b", "w", "h", "*", "**", "a*", "?", "[ab]", "{a,b}", ".env", "ws:", "~",
+        ])
     }
 
     fn path() -> impl Strategy<Value = String> {

@@ -44,26 +44,39 @@ impl Matcher {
         if matches!(text.trim(), "*" | "**") {
             return Ok(Self::Anything);
         }
-        let (command, path) = (text.parse::<CommandPattern>(), PathPattern::parse(text, places));
+        let (command, path) = (
+            text.parse::<CommandPattern>(),
+            PathPattern::parse(text, places),
+        );
         let url = UrlPattern::parse(text).ok();
         match (command, path, url) {
             (Err(error), Err(_), None) => Err(error.into()),
-            (command, path, url) => {
-                Ok(Self::Text(Box::new(Readings { command: command.ok(), path: path.ok(), url })))
-            }
+            (command, path, url) => Ok(Self::Text(Box::new(Readings {
+                command: command.ok(),
+                path: path.ok(),
+                url,
+            }))),
         }
     }
 
     /// The matcher of `fs.read` and `fs.write`.
     pub(super) fn of_paths(text: &str, places: &Places) -> Result<Self, MatcherError> {
         let path = PathPattern::parse(text, places)?;
-        Ok(Self::Text(Box::new(Readings { command: None, path: Some(path), url: None })))
+        Ok(Self::Text(Box::new(Readings {
+            command: None,
+            path: Some(path),
+            url: None,
+        })))
     }
 
     /// The matcher of `net`.
     pub(super) fn of_requests(text: &str) -> Result<Self, MatcherError> {
         let url = UrlPattern::parse(text)?;
-        Ok(Self::Text(Box::new(Readings { command: None, path: None, url: Some(url) })))
+        Ok(Self::Text(Box::new(Readings {
+            command: None,
+            path: None,
+            url: Some(url),
+        })))
     }
 
     /// Whether a rule of this effect speaks of a command. A deny or ask that cannot be read as a command speaks of
@@ -72,7 +85,9 @@ impl Matcher {
         match (self.readings().map(|readings| &readings.command), effect) {
             (None, Behavior::Allow) => !command.opaque,
             (None, Behavior::Ask | Behavior::Deny) => true,
-            (Some(pattern), Behavior::Allow) => pattern.as_ref().is_some_and(|one| one.covers(command)),
+            (Some(pattern), Behavior::Allow) => {
+                pattern.as_ref().is_some_and(|one| one.covers(command))
+            }
             (Some(pattern), Behavior::Ask | Behavior::Deny) => {
                 pattern.as_ref().is_none_or(|one| one.catches(command))
             }
@@ -81,13 +96,17 @@ impl Matcher {
 
     /// Whether an allow names exactly what a command starts, commands that its words do not tell included.
     pub(super) fn spells_command(&self, command: &SimpleCommand) -> bool {
-        let pattern = self.readings().and_then(|readings| readings.command.as_ref());
+        let pattern = self
+            .readings()
+            .and_then(|readings| readings.command.as_ref());
         pattern.is_some_and(|pattern| pattern.spells(command))
     }
 
     /// Whether an allow names every word of a command up to this one.
     pub(super) fn spells_words(&self, command: &SimpleCommand, through: usize) -> bool {
-        let pattern = self.readings().and_then(|readings| readings.command.as_ref());
+        let pattern = self
+            .readings()
+            .and_then(|readings| readings.command.as_ref());
         pattern.is_some_and(|pattern| pattern.spells_through(command, through))
     }
 
@@ -95,7 +114,9 @@ impl Matcher {
     pub(super) fn takes_path(&self, effect: Behavior, path: &PlainPath, access: Access) -> bool {
         match (self.readings().map(|readings| &readings.path), effect) {
             (None, _) => true,
-            (Some(pattern), Behavior::Allow) => pattern.as_ref().is_some_and(|one| one.covers(path, access)),
+            (Some(pattern), Behavior::Allow) => {
+                pattern.as_ref().is_some_and(|one| one.covers(path, access))
+            }
             (Some(pattern), Behavior::Ask | Behavior::Deny) => {
                 pattern.as_ref().is_none_or(|one| one.catches(path, access))
             }
@@ -125,7 +146,8 @@ impl Matcher {
         match self.readings().and_then(|readings| readings.path.as_ref()) {
             Some(pattern) => {
                 let all = pattern.alternatives.iter();
-                all.map(|one| one.beginning().unwrap_or_else(anywhere)).collect()
+                all.map(|one| one.beginning().unwrap_or_else(anywhere))
+                    .collect()
             }
             None => vec![anywhere()],
         }

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use toolpost_command::{
-    Analysis, Directory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with, command_text,
-    shortened,
+    Analysis, Directory, Redirect, RedirectAccess, SimpleCommand, SpelledIn, analyze_with,
+    command_text, shortened,
 };
 use toolpost_model::{
     Access, ArgumentKind, ArgumentMeaning, EffectClass, ExecutionKind, ResourceKey, SandboxProfile,
@@ -59,13 +59,23 @@ pub(super) enum Subject {
 
 impl Part {
     fn of(class: EffectClass, subject: Subject) -> Self {
-        Self { class, subject, opaque: None, hides: None, spelled_in: None }
+        Self {
+            class,
+            subject,
+            opaque: None,
+            hides: None,
+            spelled_in: None,
+        }
     }
 
     /// A change of the file that has this key. `None`: it is no file's.
     pub(super) fn of_change(key: &ResourceKey) -> Option<Self> {
         let path = PlainPath::of(key.as_str().strip_prefix("path:")?)?;
-        let subject = Subject::Path { path, access: Access::Write, redirect: false };
+        let subject = Subject::Path {
+            path,
+            access: Access::Write,
+            redirect: false,
+        };
         Some(Self::of(EffectClass::Write, subject))
     }
 
@@ -73,8 +83,16 @@ impl Part {
     pub(super) fn text(&self) -> Option<String> {
         match &self.subject {
             Subject::Command(command) => Some(command.text.clone()),
-            Subject::Path { path, access: Access::Read, .. } => Some(format!("read {}", path.as_str())),
-            Subject::Path { path, access: Access::Write, .. } => Some(format!("write {}", path.as_str())),
+            Subject::Path {
+                path,
+                access: Access::Read,
+                ..
+            } => Some(format!("read {}", path.as_str())),
+            Subject::Path {
+                path,
+                access: Access::Write,
+                ..
+            } => Some(format!("write {}", path.as_str())),
             Subject::Request(request) => Some(request.to_string()),
             Subject::Unread(_, shown) => Some(shown.clone()),
             Subject::Whole => None,
@@ -96,7 +114,10 @@ impl Parts {
     pub(super) fn of(facts: &Facts<'_>, places: &Places) -> Self {
         let Some(input) = facts.input else {
             let whole = Part::of(facts.effects.class, Subject::Whole);
-            return Self { all: vec![whole], ..Self::default() };
+            return Self {
+                all: vec![whole],
+                ..Self::default()
+            };
         };
         let mut gathering = Gathering {
             facts,
@@ -131,7 +152,10 @@ impl<'a> Gathering<'a> {
         self.used_paths();
         let meanings = &self.facts.declaration.interface.permission.arguments;
         // Commands are read with the variables, wherever among the arguments these stand.
-        for meaning in meanings.iter().filter(|meaning| meaning.kind == ArgumentKind::Environment) {
+        for meaning in meanings
+            .iter()
+            .filter(|meaning| meaning.kind == ArgumentKind::Environment)
+        {
             self.find_environment(&meaning.pointer);
         }
         for meaning in meanings {
@@ -149,11 +173,22 @@ impl<'a> Gathering<'a> {
         let meanings = &self.facts.declaration.interface.permission.arguments;
         let takes = |kind: ArgumentKind| meanings.iter().any(|meaning| meaning.kind == kind);
         let reads = |subject: &Subject| matches!(subject, Subject::Path { .. });
-        let writes = |subject: &Subject| matches!(subject, Subject::Path { access: Access::Write, .. });
+        let writes = |subject: &Subject| {
+            matches!(
+                subject,
+                Subject::Path {
+                    access: Access::Write,
+                    ..
+                }
+            )
+        };
         let effects = self.facts.effects;
         if takes(ArgumentKind::Command) || takes(ArgumentKind::Words) {
             return has(|subject| {
-                matches!(subject, Subject::Command(_) | Subject::Unread(ArgumentKind::Command, _))
+                matches!(
+                    subject,
+                    Subject::Command(_) | Subject::Unread(ArgumentKind::Command, _)
+                )
             });
         }
         match effects.class {
@@ -171,13 +206,18 @@ impl<'a> Gathering<'a> {
         {
             self.parts.opaque.push(why.clone());
         }
-        self.parts.all.push(Part { opaque, ..Part::of(class, subject) });
+        self.parts.all.push(Part {
+            opaque,
+            ..Part::of(class, subject)
+        });
     }
 
     /// The paths that the tool itself names as touched: resolved, and vouched for as far as the tool is.
     fn used_paths(&mut self) {
         let uses = &self.facts.effects.uses;
-        let paths = uses.iter().filter_map(|one| Some((one.key.as_str().strip_prefix("path:")?, one.access)));
+        let paths = uses
+            .iter()
+            .filter_map(|one| Some((one.key.as_str().strip_prefix("path:")?, one.access)));
         let (mut read, mut above) = (Vec::new(), HashSet::new());
         for (seen, (path, access)) in paths.enumerate() {
             if seen >= MAX_PARTS {
@@ -216,7 +256,15 @@ impl<'a> Gathering<'a> {
             Access::Read => EffectClass::Read,
             Access::Write => self.class_of_write(self.places.hold(&path)),
         };
-        self.push(class, Subject::Path { path, access, redirect }, None);
+        self.push(
+            class,
+            Subject::Path {
+                path,
+                access,
+                redirect,
+            },
+            None,
+        );
     }
 
     /// What lies outside of the workspace is no file of the workspace: only the call's own class tells what may
@@ -247,25 +295,36 @@ impl<'a> Gathering<'a> {
     }
 
     fn too_many(&mut self, kind: ArgumentKind) {
-        self.unread(kind, "…", &format!("stands for more than the {MAX_PARTS} that are looked at"));
+        self.unread(
+            kind,
+            "…",
+            &format!("stands for more than the {MAX_PARTS} that are looked at"),
+        );
     }
 
     /// Takes up the variables of an argument: an object of names and texts, or a list of `NAME=value`.
     fn find_environment(&mut self, pointer: &str) {
         let arguments: &'a Value = self.arguments;
-        let Some(value) = arguments.pointer(pointer) else { return };
+        let Some(value) = arguments.pointer(pointer) else {
+            return;
+        };
         let read = |element: &'a Value| element.as_str().and_then(|text| text.split_once('='));
         let found: Option<Vec<(&'a str, &'a str)>> = match value {
             Value::Null => return,
-            Value::Object(fields) => {
-                fields.iter().map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect()
-            }
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+                .collect(),
             Value::Array(elements) => elements.iter().map(read).collect(),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         };
         match found {
             Some(variables) => self.environment.extend(variables),
-            None => self.unread(ArgumentKind::Environment, pointer, "does not hold variables with texts"),
+            None => self.unread(
+                ArgumentKind::Environment,
+                pointer,
+                "does not hold variables with texts",
+            ),
         }
     }
 
@@ -273,7 +332,9 @@ impl<'a> Gathering<'a> {
         if meaning.kind == ArgumentKind::Environment {
             return;
         }
-        let Some(value) = self.arguments.pointer(&meaning.pointer) else { return };
+        let Some(value) = self.arguments.pointer(&meaning.pointer) else {
+            return;
+        };
         if let (ArgumentKind::Words, Value::Array(words)) = (meaning.kind, value) {
             let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
             return match words {
@@ -282,7 +343,11 @@ impl<'a> Gathering<'a> {
                     self.command(&command_text(&words));
                     self.starts_programs = false;
                 }
-                None => self.unread(ArgumentKind::Command, &meaning.pointer, "does not hold texts alone"),
+                None => self.unread(
+                    ArgumentKind::Command,
+                    &meaning.pointer,
+                    "does not hold texts alone",
+                ),
             };
         }
         let one = std::slice::from_ref(value);
@@ -323,7 +388,9 @@ impl<'a> Gathering<'a> {
             Some(Err(_)) | None => None,
         };
         match self.places.resolve(text, base.as_ref()) {
-            Ok(readings) => readings.into_iter().for_each(|path| self.path(path, access, false)),
+            Ok(readings) => readings
+                .into_iter()
+                .for_each(|path| self.path(path, access, false)),
             Err(unclear) => self.unread(kind_of(access), text, unclear.explain()),
         }
     }
@@ -331,12 +398,17 @@ impl<'a> Gathering<'a> {
     /// The folder that relative paths and commands begin in.
     fn find_directory(&self) -> Option<Result<PlainPath, String>> {
         let meanings = &self.facts.declaration.interface.permission.arguments;
-        let meaning = meanings.iter().find(|meaning| meaning.kind == ArgumentKind::Directory)?;
+        let meaning = meanings
+            .iter()
+            .find(|meaning| meaning.kind == ArgumentKind::Directory)?;
         match self.arguments.pointer(&meaning.pointer)? {
             Value::Null => None,
             Value::String(text) => Some(match self.places.resolve(text, None).as_deref() {
                 Ok([only]) => Ok(only.clone()),
-                Ok(_) | Err(_) => Err(format!("begins in `{}`, which is not clear", shortened(text))),
+                Ok(_) | Err(_) => Err(format!(
+                    "begins in `{}`, which is not clear",
+                    shortened(text)
+                )),
             }),
             _ => Some(Err("begins in a folder that is not clear".to_owned())),
         }
@@ -344,10 +416,17 @@ impl<'a> Gathering<'a> {
 
     fn command(&mut self, text: &str) {
         let environment = self.environment.iter().copied();
-        let Analysis { commands, redirects, opaque, .. } = analyze_with(text, environment);
+        let Analysis {
+            commands,
+            redirects,
+            opaque,
+            ..
+        } = analyze_with(text, environment);
         let class = self.class_of_commands();
         let first = self.parts.all.len();
-        self.parts.commands.extend(commands.iter().map(|command| command.text.clone()));
+        self.parts
+            .commands
+            .extend(commands.iter().map(|command| command.text.clone()));
         for command in commands {
             self.found_command(command, first, opaque.is_empty());
         }
@@ -356,7 +435,11 @@ impl<'a> Gathering<'a> {
         }
         for piece in opaque {
             let why = format!("`{}` {}", piece.text, piece.reason);
-            self.push(class, Subject::Unread(ArgumentKind::Command, piece.text), Some(why));
+            self.push(
+                class,
+                Subject::Unread(ArgumentKind::Command, piece.text),
+                Some(why),
+            );
         }
     }
 
@@ -365,17 +448,30 @@ impl<'a> Gathering<'a> {
     fn found_command(&mut self, command: SimpleCommand, first: usize, tells: bool) {
         // Without a shell around it, `echo` is a program like any other.
         let only_steers = command.only_steers() && !self.starts_programs;
-        let class = if only_steers { EffectClass::Read } else { self.class_of_commands() };
-        let spelled_in = command.spelled_in.map(|line| SpelledIn { command: first + line.command, ..line });
+        let class = if only_steers {
+            EffectClass::Read
+        } else {
+            self.class_of_commands()
+        };
+        let spelled_in = command.spelled_in.map(|line| SpelledIn {
+            command: first + line.command,
+            ..line
+        });
         // The line's own reason for hiding already covers its unknown pieces.
         let is_unclear = command.opaque && spelled_in.is_none();
-        let opaque = is_unclear.then(|| format!("`{}` is known only when it runs", shortened(&command.text)));
-        let hides = command.hides.map(|hidden| format!("`{}` {}", shortened(&command.text), hidden.why));
+        let opaque = is_unclear
+            .then(|| format!("`{}` is known only when it runs", shortened(&command.text)));
+        let hides = command
+            .hides
+            .map(|hidden| format!("`{}` {}", shortened(&command.text), hidden.why));
         let subject = Subject::Command(Box::new(command));
         if tells {
             self.push(class, subject, opaque);
         } else {
-            self.parts.all.push(Part { opaque, ..Part::of(class, subject) });
+            self.parts.all.push(Part {
+                opaque,
+                ..Part::of(class, subject)
+            });
         }
         if let Some(part) = self.parts.all.last_mut() {
             (part.hides, part.spelled_in) = (hides, spelled_in);
@@ -388,15 +484,19 @@ impl<'a> Gathering<'a> {
             RedirectAccess::Write => Access::Write,
         };
         // One without a target is among what is opaque.
-        let Some(target) = redirect.target else { return };
+        let Some(target) = redirect.target else {
+            return;
+        };
         let before = self.parts.all.len();
         match self.redirected(&target, &redirect.directory) {
             Ok(path) => self.path(path, access, true),
             Err(why) => self.unread(kind_of(access), &target, &why),
         }
         if let Some(part) = self.parts.all.get_mut(before) {
-            part.spelled_in =
-                redirect.spelled_in.map(|line| SpelledIn { command: first + line.command, ..line });
+            part.spelled_in = redirect.spelled_in.map(|line| SpelledIn {
+                command: first + line.command,
+                ..line
+            });
         }
     }
 
@@ -408,7 +508,11 @@ impl<'a> Gathering<'a> {
         let started = match &self.directory {
             Some(Ok(base)) => Some(base.clone()),
             Some(Err(why)) => return Err(why.clone()),
-            None => self.places.workspace.as_deref().and_then(PlainPath::of_path),
+            None => self
+                .places
+                .workspace
+                .as_deref()
+                .and_then(PlainPath::of_path),
         };
         let entered = match directory {
             Directory::Start => "",
@@ -425,9 +529,13 @@ impl<'a> Gathering<'a> {
     /// A command runs; only where the host confines it to reading is it less.
     fn class_of_commands(&self) -> EffectClass {
         let effects = self.facts.effects;
-        let only_reads =
-            effects.class == EffectClass::Read && effects.confined == Some(SandboxProfile::ReadOnly);
-        if only_reads { EffectClass::Read } else { EffectClass::Execute }
+        let only_reads = effects.class == EffectClass::Read
+            && effects.confined == Some(SandboxProfile::ReadOnly);
+        if only_reads {
+            EffectClass::Read
+        } else {
+            EffectClass::Execute
+        }
     }
 
     fn url(&mut self, text: &str) {
@@ -435,14 +543,20 @@ impl<'a> Gathering<'a> {
             Ok(method) => method,
             Err(why) => return self.unread(ArgumentKind::Url, text, why),
         };
-        let request = (text.len() <= URL_BYTES).then(|| Request::parse(text, method)).flatten();
+        let request = (text.len() <= URL_BYTES)
+            .then(|| Request::parse(text, method))
+            .flatten();
         let Some(request) = request else {
             return self.unread(ArgumentKind::Url, text, "is not a URL that can be read");
         };
         if let Some(file) = request.file().map(str::to_owned) {
             self.path_argument(&file, Access::Read);
         }
-        self.push(EffectClass::Network, Subject::Request(Box::new(request)), None);
+        self.push(
+            EffectClass::Network,
+            Subject::Request(Box::new(request)),
+            None,
+        );
     }
 
     /// The method of the call's requests: as said, as the schema's default, or `GET` where the host knows that
@@ -450,11 +564,18 @@ impl<'a> Gathering<'a> {
     fn method(&self) -> Result<Option<String>, &'static str> {
         let declaration = self.facts.declaration;
         let meanings = &declaration.interface.permission.arguments;
-        let pointer = meanings.iter().find(|one| one.kind == ArgumentKind::Method).map(|one| &one.pointer);
+        let pointer = meanings
+            .iter()
+            .find(|one| one.kind == ArgumentKind::Method)
+            .map(|one| &one.pointer);
         let given = pointer.and_then(|pointer| self.arguments.pointer(pointer));
         let by_default = || {
             let name = pointer?.strip_prefix('/')?;
-            declaration.input.schema.pointer(&format!("/properties/{name}/default"))?.as_str()
+            declaration
+                .input
+                .schema
+                .pointer(&format!("/properties/{name}/default"))?
+                .as_str()
         };
         match given {
             Some(Value::String(method)) => Ok(Some(method.clone())),

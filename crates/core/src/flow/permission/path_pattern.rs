@@ -62,7 +62,8 @@ enum Tail {
 impl PathPattern {
     pub(super) fn parse(text: &str, places: &Places) -> Result<Self, PathPatternError> {
         let written = text.trim();
-        let base = |folder: &Option<std::path::PathBuf>| folder.as_deref().and_then(PlainPath::of_path);
+        let base =
+            |folder: &Option<std::path::PathBuf>| folder.as_deref().and_then(PlainPath::of_path);
         // Where it begins is told before braces are written out: `{src/a,b}` means two paths of one folder.
         let (from, rest) = if let Some(rest) = written.strip_prefix("ws:") {
             (From::Folder(base(&places.workspace)), rest)
@@ -79,8 +80,12 @@ impl PathPattern {
         };
         let mut expanded = vec![String::new()];
         expand(rest, &mut expanded).map_err(|problem| problem.of(text))?;
-        let alternatives = expanded.iter().map(|one| Alternative::parse(one, &from, text));
-        Ok(Self { alternatives: alternatives.collect::<Result<_, _>>()? })
+        let alternatives = expanded
+            .iter()
+            .map(|one| Alternative::parse(one, &from, text));
+        Ok(Self {
+            alternatives: alternatives.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Whether an allow speaks of a path: of that very path, and of the folder of `folder/**` where it is only read.
@@ -89,7 +94,16 @@ impl PathPattern {
         self.alternatives
             .iter()
             .filter(|one| !one.adrift)
-            .any(|one| one.fits(path, if one.beneath { Tail::AtLeast(least) } else { Tail::Ends }))
+            .any(|one| {
+                one.fits(
+                    path,
+                    if one.beneath {
+                        Tail::AtLeast(least)
+                    } else {
+                        Tail::Ends
+                    },
+                )
+            })
     }
 
     /// Whether a deny or ask speaks of it: of the path and all that lies beneath. To look at the folder of
@@ -116,7 +130,11 @@ impl Alternative {
         let adrift = match from {
             From::Root => false,
             From::Folder(Some(folder)) => {
-                segments.extend(folder.components().map(|part| Segment::Literal(part.into())));
+                segments.extend(
+                    folder
+                        .components()
+                        .map(|part| Segment::Literal(part.into())),
+                );
                 false
             }
             From::Folder(None) => {
@@ -128,9 +146,15 @@ impl Alternative {
                 false
             }
         };
-        for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        for part in text
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+        {
             let next = Segment::parse(part, whole)?;
-            if !matches!((segments.last(), &next), (Some(Segment::AnyDepth), Segment::AnyDepth)) {
+            if !matches!(
+                (segments.last(), &next),
+                (Some(Segment::AnyDepth), Segment::AnyDepth)
+            ) {
                 segments.push(next);
             }
         }
@@ -138,11 +162,19 @@ impl Alternative {
         if beneath {
             segments.pop();
         }
-        Ok(Self { segments, beneath, adrift })
+        Ok(Self {
+            segments,
+            beneath,
+            adrift,
+        })
     }
 
     fn fits(&self, path: &PlainPath, tail: Tail) -> bool {
-        if !self.segments.iter().any(|segment| matches!(segment, Segment::AnyDepth)) {
+        if !self
+            .segments
+            .iter()
+            .any(|segment| matches!(segment, Segment::AnyDepth))
+        {
             let mut components = path.components();
             return self
                 .segments
@@ -165,7 +197,10 @@ impl Alternative {
             }
             reached[0] = false;
         }
-        reached.iter().enumerate().any(|(used, &yes)| yes && tail.takes(components.len() - used))
+        reached
+            .iter()
+            .enumerate()
+            .any(|(used, &yes)| yes && tail.takes(components.len() - used))
     }
 
     /// The folder every path of it lies in or is, as far as that is written without a pattern.
@@ -180,10 +215,13 @@ impl Alternative {
 
     /// A name that every path of it has among its parts.
     pub(super) fn name(&self) -> Option<&str> {
-        self.segments.iter().rev().find_map(|segment| match segment {
-            Segment::Literal(part) => Some(&**part),
-            Segment::Stars(_) | Segment::Glob(_) | Segment::AnyDepth => None,
-        })
+        self.segments
+            .iter()
+            .rev()
+            .find_map(|segment| match segment {
+                Segment::Literal(part) => Some(&**part),
+                Segment::Stars(_) | Segment::Glob(_) | Segment::AnyDepth => None,
+            })
     }
 }
 
@@ -205,7 +243,10 @@ impl Segment {
             return Ok(Self::AnyDepth);
         }
         if part.contains(['?', '[', ']', '\\']) {
-            let glob = GlobBuilder::new(part).literal_separator(true).backslash_escape(true).build();
+            let glob = GlobBuilder::new(part)
+                .literal_separator(true)
+                .backslash_escape(true)
+                .build();
             let glob = glob.map_err(|error| PathPatternError::Glob {
                 pattern: whole.to_owned(),
                 reason: error.kind().to_string(),
@@ -293,7 +334,11 @@ fn first_braces(text: &str) -> Result<Option<Braces<'_>>, BraceProblem> {
             _ => {}
         }
     }
-    if open.is_some() { Err(BraceProblem::Unclosed) } else { Ok(None) }
+    if open.is_some() {
+        Err(BraceProblem::Unclosed)
+    } else {
+        Ok(None)
+    }
 }
 
 #[cfg(test)]
@@ -303,7 +348,11 @@ mod tests {
     use super::{PathPattern, Places, PlainPath};
 
     fn places() -> Places {
-        Places { workspace: Some("/w".into()), home: Some("/home/me".into()), roots: Vec::new() }
+        Places {
+            workspace: Some("/w".into()),
+            home: Some("/home/me".into()),
+            roots: Vec::new(),
+        }
     }
 
     #[test]
@@ -342,7 +391,10 @@ mod tests {
         ] {
             let parsed = PathPattern::parse(pattern, &places()).unwrap();
             let plain = PlainPath::of(path).unwrap();
-            let found = (parsed.covers(&plain, Access::Read), parsed.catches(&plain, Access::Read));
+            let found = (
+                parsed.covers(&plain, Access::Read),
+                parsed.catches(&plain, Access::Read),
+            );
             assert_eq!(found, (covers, catches), "{pattern} on {path}");
         }
     }
@@ -364,7 +416,14 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_is_refused() {
-        for bad in ["../x", "a/../b", "{a,b", "a}b", "[a", "{a,b}{c,d}{e,f}{g,h}{i,j}{k,l}{m,n}{o,p}{q,r}"] {
+        for bad in [
+            "../x",
+            "a/../b",
+            "{a,b",
+            "a}b",
+            "[a",
+            "{a,b}{c,d}{e,f}{g,h}{i,j}{k,l}{m,n}{o,p}{q,r}",
+        ] {
             assert!(PathPattern::parse(bad, &places()).is_err(), "{bad}");
         }
     }

@@ -103,7 +103,11 @@ impl Unclear {
 impl Places {
     /// The paths that an argument may mean, looked up from `base` or the workspace. Only by name: links are the
     /// business of whoever opens files. A `~` has two readings, since some tools know it and some do not.
-    pub(super) fn resolve(&self, written: &str, base: Option<&PlainPath>) -> Result<Vec<PlainPath>, Unclear> {
+    pub(super) fn resolve(
+        &self,
+        written: &str,
+        base: Option<&PlainPath>,
+    ) -> Result<Vec<PlainPath>, Unclear> {
         if written.len() > PATH_BYTES {
             return Err(Unclear::TooLong);
         }
@@ -127,7 +131,9 @@ impl Places {
         let workspace = || self.workspace.as_deref().and_then(PlainPath::of_path);
         match (PlainPath::of(written), base.cloned().or_else(workspace)) {
             (Some(absolute), _) => readings.push(absolute),
-            (None, Some(base)) => readings.extend(PlainPath::of(&format!("{}/{written}", base.as_str()))),
+            (None, Some(base)) => {
+                readings.extend(PlainPath::of(&format!("{}/{written}", base.as_str())));
+            }
             (None, None) if readings.is_empty() => return Err(Unclear::Relative),
             (None, None) => {}
         }
@@ -146,7 +152,10 @@ impl Places {
     /// A path as a rule names it: relative to the workspace where it lies there.
     pub(super) fn named(&self, path: &PlainPath) -> String {
         let workspace = self.workspace.as_deref().and_then(PlainPath::of_path);
-        match workspace.as_ref().and_then(|workspace| path.beneath(workspace)) {
+        match workspace
+            .as_ref()
+            .and_then(|workspace| path.beneath(workspace))
+        {
             // A name alone would mean every file of that name.
             Some(rest) if !rest.is_empty() && !rest.contains('/') => format!("ws:{rest}"),
             Some(rest) if !rest.is_empty() => rest.to_owned(),
@@ -158,7 +167,9 @@ impl Places {
 /// Some tools fill in variables, some take them for a name.
 fn holds_a_variable(written: &str) -> bool {
     let begins_one = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '(');
-    written.match_indices('$').any(|(at, _)| written[at + 1..].starts_with(begins_one))
+    written
+        .match_indices('$')
+        .any(|(at, _)| written[at + 1..].starts_with(begins_one))
 }
 
 #[cfg(test)]
@@ -184,7 +195,11 @@ mod tests {
             ("", &["/w"]),
         ] {
             let found = places.resolve(written, None).unwrap();
-            assert_eq!(found.iter().map(PlainPath::as_str).collect::<Vec<_>>(), expected, "{written}");
+            assert_eq!(
+                found.iter().map(PlainPath::as_str).collect::<Vec<_>>(),
+                expected,
+                "{written}"
+            );
         }
         for unclear in ["~root/x", "a\0b", "${HOME}/x", "$HOME/x", "file://host/x"] {
             assert!(places.resolve(unclear, None).is_err(), "{unclear:?}");
@@ -194,10 +209,18 @@ mod tests {
 
     #[test]
     fn what_lies_in_the_roots_is_inside() {
-        let places = Places { workspace: Some("/w".into()), home: None, roots: vec!["/data".into()] };
-        for (path, inside) in
-            [("/w", true), ("/w/a", true), ("/wx", false), ("/data/a", true), ("/etc/x", false)]
-        {
+        let places = Places {
+            workspace: Some("/w".into()),
+            home: None,
+            roots: vec!["/data".into()],
+        };
+        for (path, inside) in [
+            ("/w", true),
+            ("/w/a", true),
+            ("/wx", false),
+            ("/data/a", true),
+            ("/etc/x", false),
+        ] {
             assert_eq!(places.hold(&PlainPath::of(path).unwrap()), inside, "{path}");
         }
     }

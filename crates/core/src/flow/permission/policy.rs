@@ -9,8 +9,8 @@ use std::{
 
 use jiff::Timestamp;
 use toolpost_model::{
-    Access, Behavior, Decision, Declaration, EffectClass, Mode, Principal, Remember, Rule, RuleOrigin,
-    RuleRef, Selector, ToolPattern,
+    Access, Behavior, Decision, Declaration, EffectClass, Mode, Principal, Remember, Rule,
+    RuleOrigin, RuleRef, Selector, ToolPattern,
 };
 
 use super::{
@@ -49,13 +49,21 @@ pub struct RuleProblem {
 
 impl fmt::Display for RuleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: the rule `{}`: {}", self.place, self.rule, self.message)
+        write!(
+            f,
+            "{}: the rule `{}`: {}",
+            self.place, self.rule, self.message
+        )
     }
 }
 
 impl RuleProblem {
     pub(super) fn of(rule: &Rule, message: impl Into<String>) -> Self {
-        Self { place: rule.place.clone(), rule: rule.to_string(), message: message.into() }
+        Self {
+            place: rule.place.clone(),
+            rule: rule.to_string(),
+            message: message.into(),
+        }
     }
 }
 
@@ -84,14 +92,27 @@ pub struct Policy {
 impl Policy {
     /// Compiles rules and tries what their authors expect of them.
     pub fn compile(spec: PolicySpec) -> Result<Self, Vec<RuleProblem>> {
-        let PolicySpec { mode, rules, places, notes } = spec;
+        let PolicySpec {
+            mode,
+            rules,
+            places,
+            notes,
+        } = spec;
         let snapshot = Snapshot::compile(rules, &places)?;
-        Ok(Self { mode, places: Arc::new(places), notes: notes.into(), layers: vec![Arc::new(snapshot)] })
+        Ok(Self {
+            mode,
+            places: Arc::new(places),
+            notes: notes.into(),
+            layers: vec![Arc::new(snapshot)],
+        })
     }
 
     /// A mode alone.
     pub fn in_mode(mode: Mode) -> Self {
-        Self { mode, ..Self::default() }
+        Self {
+            mode,
+            ..Self::default()
+        }
     }
 
     /// A policy from rule lines, without a workspace: for embedders whose rules name tools and classes, and tests.
@@ -108,7 +129,11 @@ impl Policy {
             }
         }
         if problems.is_empty() {
-            Self::compile(PolicySpec { mode, rules, ..PolicySpec::default() })
+            Self::compile(PolicySpec {
+                mode,
+                rules,
+                ..PolicySpec::default()
+            })
         } else {
             Err(problems)
         }
@@ -121,7 +146,9 @@ impl Policy {
 
     /// Every rule, in the order it was given.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.layers.iter().flat_map(|layer| layer.rules.iter().map(|compiled| &compiled.rule))
+        self.layers
+            .iter()
+            .flat_map(|layer| layer.rules.iter().map(|compiled| &compiled.rule))
     }
 
     /// The same with further rules in a layer of their own; the rules it has are shared.
@@ -134,9 +161,13 @@ impl Policy {
 
     /// The rules about paths that deny or ask, with what stands between their brackets.
     fn path_guards(&self, access: Access) -> impl Iterator<Item = &CompiledRule> {
-        self.layers
-            .iter()
-            .flat_map(move |layer| layer.of_access(access).guards.iter().map(|&place| layer.get(place)))
+        self.layers.iter().flat_map(move |layer| {
+            layer
+                .of_access(access)
+                .guards
+                .iter()
+                .map(|&place| layer.get(place))
+        })
     }
 }
 
@@ -160,7 +191,10 @@ impl PolicyEngine for Policy {
             let tool = layer.of_tool(declaration);
             let unconditional = |rule: &Rule| match &rule.selector {
                 Selector::Tool { conditions, .. } => conditions.is_empty(),
-                Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => true,
+                Selector::Class(_)
+                | Selector::Reads(_)
+                | Selector::Writes(_)
+                | Selector::Reaches(_) => true,
             };
             let of_class = class.map_or(&[][..], |class| layer.of_class(class));
             for &place in tool.whole.iter().chain(of_class) {
@@ -174,7 +208,11 @@ impl PolicyEngine for Policy {
             let by_path = layer.reads.allows || layer.writes.allows || layer.reaches.allows;
             let allows = tool.allows || may(of_class) || by_path;
             could_allow |= allows;
-            could_answer |= allows && layer.rules.iter().any(|compiled| is_an_answer(&compiled.rule));
+            could_answer |= allows
+                && layer
+                    .rules
+                    .iter()
+                    .any(|compiled| is_an_answer(&compiled.rule));
         }
         let asks_nobody = self.mode == Mode::NeverAsk;
         match strictest {
@@ -189,12 +227,16 @@ impl PolicyEngine for Policy {
 
     fn has_path_rules(&self, principal: &Principal) -> bool {
         let speaks = |compiled: &CompiledRule| compiled.rule.speaks_of(principal, Timestamp::MIN);
-        self.path_guards(Access::Read).chain(self.path_guards(Access::Write)).any(speaks)
+        self.path_guards(Access::Read)
+            .chain(self.path_guards(Access::Write))
+            .any(speaks)
     }
 
     fn may_use(&self, path: &Path, access: Access, principal: &Principal, at: Timestamp) -> bool {
         // What is not absolute, no rule can speak of; and nobody should ask.
-        let Some(plain) = PlainPath::of_path(path) else { return false };
+        let Some(plain) = PlainPath::of_path(path) else {
+            return false;
+        };
         let found = self.layers.iter().flat_map(|layer| {
             let places = layer.of_access(access).index.for_path(&plain);
             places.into_iter().map(|place| layer.get(place))
@@ -202,10 +244,17 @@ impl PolicyEngine for Policy {
         let speaks = |compiled: &&CompiledRule| {
             let CompiledRule { rule, matcher } = compiled;
             rule.speaks_of(principal, at)
-                && matcher.as_ref().is_some_and(|matcher| matcher.takes_path(rule.effect, &plain, access))
+                && matcher
+                    .as_ref()
+                    .is_some_and(|matcher| matcher.takes_path(rule.effect, &plain, access))
         };
-        let rules: Vec<&Rule> = found.filter(speaks).map(|compiled| &compiled.rule).collect();
-        let answered = rules.iter().any(|rule| rule.effect == Behavior::Allow && is_an_answer(rule));
+        let rules: Vec<&Rule> = found
+            .filter(speaks)
+            .map(|compiled| &compiled.rule)
+            .collect();
+        let answered = rules
+            .iter()
+            .any(|rule| rule.effect == Behavior::Allow && is_an_answer(rule));
         rules.iter().all(|rule| match rule.effect {
             Behavior::Allow => true,
             Behavior::Ask => answered && rule.remember == Remember::Offer,
@@ -214,12 +263,16 @@ impl PolicyEngine for Policy {
     }
 
     fn may_steer(&self, path: &Path, principal: &Principal, at: Timestamp) -> bool {
-        let Some(plain) = PlainPath::of_path(path) else { return false };
+        let Some(plain) = PlainPath::of_path(path) else {
+            return false;
+        };
         let allows = |compiled: &CompiledRule| {
             let CompiledRule { rule, matcher } = compiled;
             rule.effect == Behavior::Allow
                 && rule.speaks_of(principal, at)
-                && matcher.as_ref().is_some_and(|matcher| matcher.names_path(&plain))
+                && matcher
+                    .as_ref()
+                    .is_some_and(|matcher| matcher.names_path(&plain))
         };
         let writes = |layer: &Snapshot| {
             let places = layer.of_access(Access::Write).index.for_path(&plain);
@@ -229,11 +282,16 @@ impl PolicyEngine for Policy {
     }
 
     fn path_rules_hold_until(&self, at: Timestamp) -> Option<Timestamp> {
-        self.rules().filter_map(|rule| rule.expires).filter(|expires| at < *expires).min()
+        self.rules()
+            .filter_map(|rule| rule.expires)
+            .filter(|expires| at < *expires)
+            .min()
     }
 
     fn kept_places(&self, principal: &Principal) -> Vec<PathBuf> {
-        let guards = self.path_guards(Access::Read).chain(self.path_guards(Access::Write));
+        let guards = self
+            .path_guards(Access::Read)
+            .chain(self.path_guards(Access::Write));
         let guards = guards.filter(|compiled| compiled.rule.speaks_of(principal, Timestamp::MIN));
         let beginnings = guards.flat_map(|compiled| match &compiled.matcher {
             Some(matcher) => matcher.beginnings(),
@@ -273,7 +331,9 @@ impl PolicyEngine for Policy {
         match self.with(rules) {
             Ok(policy) => Some(Arc::new(policy)),
             Err(problems) => {
-                problems.iter().for_each(|problem| tracing::warn!("{problem}"));
+                problems
+                    .iter()
+                    .for_each(|problem| tracing::warn!("{problem}"));
                 None
             }
         }
@@ -290,8 +350,15 @@ impl PolicyEngine for Policy {
                     }
                     rule.to_string()
                 };
-                let instead = exact_patterns(pattern, &meant).into_iter().map(line).collect();
-                Some(BareAllow { rule: RuleRef::from(rule), meant, instead })
+                let instead = exact_patterns(pattern, &meant)
+                    .into_iter()
+                    .map(line)
+                    .collect();
+                Some(BareAllow {
+                    rule: RuleRef::from(rule),
+                    meant,
+                    instead,
+                })
             }
             _ => None,
         };
@@ -306,14 +373,22 @@ impl PolicyEngine for Policy {
             names.extend(tool.aliases.iter().cloned());
         }
         let known = |rule: &&Rule| match &rule.selector {
-            Selector::Tool { tools: pattern, .. } if pattern.as_str().contains('*') => {
-                tools.iter().any(|tool| pattern.matches(&tool.tool_id, &tool.aliases))
-            }
+            Selector::Tool { tools: pattern, .. } if pattern.as_str().contains('*') => tools
+                .iter()
+                .any(|tool| pattern.matches(&tool.tool_id, &tool.aliases)),
             Selector::Tool { tools: pattern, .. } => names.contains(pattern.as_str()),
-            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => true,
+            Selector::Class(_)
+            | Selector::Reads(_)
+            | Selector::Writes(_)
+            | Selector::Reaches(_) => true,
         };
         // What the host brings along need not fit the tools that happen to be there.
-        let written = self.rules().filter(|rule| rule.origin != RuleOrigin::Builtin);
-        written.filter(|rule| !known(rule)).map(RuleRef::from).collect()
+        let written = self
+            .rules()
+            .filter(|rule| rule.origin != RuleOrigin::Builtin);
+        written
+            .filter(|rule| !known(rule))
+            .map(RuleRef::from)
+            .collect()
     }
 }

@@ -5,15 +5,23 @@ use toolpost_command::{Analysis, Redirect, RedirectAccess, SimpleCommand, analyz
 use toolpost_model::{Access, Behavior, Condition, Rule, Selector, ToolPattern};
 
 use super::{
-    matcher::Matcher, places::Places, policy::RuleProblem, snapshot::CompiledRule, url_pattern::Request,
+    matcher::Matcher, places::Places, policy::RuleProblem, snapshot::CompiledRule,
+    url_pattern::Request,
 };
 
 pub(super) fn run(compiled: &CompiledRule, places: &Places) -> Vec<RuleProblem> {
     let rule = &compiled.rule;
-    let tried = Tried { rule, matcher: compiled.matcher.as_ref(), places };
+    let tried = Tried {
+        rule,
+        matcher: compiled.matcher.as_ref(),
+        places,
+    };
     let wanted = rule.tests.matching.iter().map(|case| (case, true));
     let unwanted = rule.tests.not_match.iter().map(|case| (case, false));
-    wanted.chain(unwanted).filter_map(|(case, expected)| tried.problem(case, expected)).collect()
+    wanted
+        .chain(unwanted)
+        .filter_map(|(case, expected)| tried.problem(case, expected))
+        .collect()
 }
 
 struct Tried<'a> {
@@ -36,24 +44,38 @@ impl Tried<'_> {
     fn speaks_of(&self, case: &Value) -> Result<bool, &'static str> {
         match (case, &self.rule.selector) {
             (_, Selector::Class(_)) => Err("a rule about a class looks at no argument"),
-            (Value::String(text), Selector::Tool { tools, matcher: None, conditions }) => {
-                match conditions.is_empty() {
-                    true => Ok(names(tools, text)),
-                    false => Err("write the arguments as an object, since the rule has conditions"),
-                }
-            }
-            (Value::String(text), Selector::Tool { conditions, .. }) => match conditions.is_empty() {
+            (
+                Value::String(text),
+                Selector::Tool {
+                    tools,
+                    matcher: None,
+                    conditions,
+                },
+            ) => match conditions.is_empty() {
+                true => Ok(names(tools, text)),
+                false => Err("write the arguments as an object, since the rule has conditions"),
+            },
+            (Value::String(text), Selector::Tool { conditions, .. }) => match conditions.is_empty()
+            {
                 true => Ok(self.fits_anyhow(text, &[])),
                 false => Err("write the arguments as an object, since the rule has conditions"),
             },
             (Value::String(text), Selector::Reads(_)) => Ok(self.fits_path(text, Access::Read)),
             (Value::String(text), Selector::Writes(_)) => Ok(self.fits_path(text, Access::Write)),
             (Value::String(text), Selector::Reaches(_)) => Ok(self.fits_request(text)),
-            (Value::Object(fields), Selector::Tool { conditions, matcher, .. }) => {
+            (
+                Value::Object(fields),
+                Selector::Tool {
+                    conditions,
+                    matcher,
+                    ..
+                },
+            ) => {
                 let holds = |condition: &Condition| condition.holds(case);
                 let texts = || fields.values().filter_map(Value::as_str);
                 let environment = environment(fields);
-                let fits = matcher.is_none() || texts().any(|text| self.fits_anyhow(text, &environment));
+                let fits =
+                    matcher.is_none() || texts().any(|text| self.fits_anyhow(text, &environment));
                 Ok(conditions.iter().all(holds) && fits)
             }
             (Value::Object(_), Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_)) => {
@@ -80,33 +102,54 @@ impl Tried<'_> {
     /// An allow must cover every command; a deny or ask speaks of a text as soon as it catches one.
     fn fits_command(&self, text: &str, environment: &[(&str, &str)]) -> bool {
         let effect = self.rule.effect;
-        let Some(matcher) = self.matcher else { return true };
-        let Analysis { commands, redirects, opaque, .. } = analyze_with(text, environment.iter().copied());
+        let Some(matcher) = self.matcher else {
+            return true;
+        };
+        let Analysis {
+            commands,
+            redirects,
+            opaque,
+            ..
+        } = analyze_with(text, environment.iter().copied());
         let takes = |command: &SimpleCommand| matcher.takes_command(effect, command);
         match effect {
             Behavior::Allow => {
                 // A piece of a command line is covered with the line.
-                let mut lines = commands.iter().filter(|command| command.spelled_in.is_none());
+                let mut lines = commands
+                    .iter()
+                    .filter(|command| command.spelled_in.is_none());
                 let is_covered = |redirect: &Redirect| {
                     redirect.spelled_in.is_some_and(|line| {
-                        !line.must_be_spelled || matcher.spells_words(&commands[line.command], line.through)
+                        !line.must_be_spelled
+                            || matcher.spells_words(&commands[line.command], line.through)
                     })
                 };
-                let mut writes = redirects.iter().filter(|redirect| redirect.access == RedirectAccess::Write);
-                !commands.is_empty() && opaque.is_empty() && writes.all(is_covered) && lines.all(takes)
+                let mut writes = redirects
+                    .iter()
+                    .filter(|redirect| redirect.access == RedirectAccess::Write);
+                !commands.is_empty()
+                    && opaque.is_empty()
+                    && writes.all(is_covered)
+                    && lines.all(takes)
             }
             Behavior::Ask | Behavior::Deny => commands.iter().any(takes),
         }
     }
 
     fn fits_path(&self, text: &str, access: Access) -> bool {
-        let Some(matcher) = self.matcher else { return true };
+        let Some(matcher) = self.matcher else {
+            return true;
+        };
         let readings = self.places.resolve(text, None).unwrap_or_default();
-        readings.iter().any(|path| matcher.takes_path(self.rule.effect, path, access))
+        readings
+            .iter()
+            .any(|path| matcher.takes_path(self.rule.effect, path, access))
     }
 
     fn fits_request(&self, text: &str) -> bool {
-        let Some(matcher) = self.matcher else { return true };
+        let Some(matcher) = self.matcher else {
+            return true;
+        };
         let (method, url) = match text.split_once(' ') {
             Some((method, url)) => (Some(method.to_owned()), url),
             None => (None, text),
@@ -119,7 +162,9 @@ impl Tried<'_> {
 /// The variables among the arguments of a test. The tool is not known here, so every object of texts counts as one.
 fn environment(fields: &Map<String, Value>) -> Vec<(&str, &str)> {
     let variables = fields.values().filter_map(Value::as_object).flatten();
-    variables.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect()
+    variables
+        .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
+        .collect()
 }
 
 /// Whether a rule about tools names one that is written as an id or a name.

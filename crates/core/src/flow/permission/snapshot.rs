@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use toolpost_model::{Access, Behavior, Declaration, EffectClass, Provenance, Rule, Selector, ToolId};
+use toolpost_model::{
+    Access, Behavior, Declaration, EffectClass, Provenance, Rule, Selector, ToolId,
+};
 
 use super::{
     index::{MatcherIndex, Place},
@@ -81,20 +83,31 @@ impl Snapshot {
             };
             problems.extend(said);
         }
-        if problems.is_empty() { Ok(snapshot) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(snapshot)
+        } else {
+            Err(problems)
+        }
     }
 
     fn add(&mut self, compiled: CompiledRule) {
         let place = Place::try_from(self.rules.len()).unwrap_or(Place::MAX);
         match (&compiled.rule.selector, &compiled.matcher) {
-            (Selector::Tool { tools, .. }, _) if tools.as_str().contains('*') => self.wild.push(place),
+            (Selector::Tool { tools, .. }, _) if tools.as_str().contains('*') => {
+                self.wild.push(place);
+            }
             (Selector::Tool { tools, .. }, _) => {
-                self.named.entry(tools.as_str().into()).or_default().push(place);
+                self.named
+                    .entry(tools.as_str().into())
+                    .or_default()
+                    .push(place);
             }
             (Selector::Class(class), _) => self.classes.entry(*class).or_default().push(place),
             (Selector::Reads(_), Some(matcher)) => self.reads.add(place, &compiled.rule, matcher),
             (Selector::Writes(_), Some(matcher)) => self.writes.add(place, &compiled.rule, matcher),
-            (Selector::Reaches(_), Some(matcher)) => self.reaches.add(place, &compiled.rule, matcher),
+            (Selector::Reaches(_), Some(matcher)) => {
+                self.reaches.add(place, &compiled.rule, matcher);
+            }
             (Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_), None) => {}
         }
         self.rules.push(compiled);
@@ -188,7 +201,10 @@ fn compiled(rule: Rule, places: &Places) -> Result<CompiledRule, RuleProblem> {
     let matcher = match &rule.selector {
         Selector::Tool { matcher: None, .. } | Selector::Class(_) => Ok(None),
         // `deny tool(*)` says no more and no less than `deny tool`.
-        Selector::Tool { matcher: Some(text), .. } => match Matcher::parse(text, places) {
+        Selector::Tool {
+            matcher: Some(text),
+            ..
+        } => match Matcher::parse(text, places) {
             Ok(Matcher::Anything) if rule.effect > Behavior::Allow => Ok(None),
             parsed => parsed.map(Some),
         },

@@ -44,9 +44,15 @@ pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
     {
         return Vec::new();
     }
-    let Some(candidates) = candidates(policy, &hearing, &verdict) else { return Vec::new() };
+    let Some(candidates) = candidates(policy, &hearing, &verdict) else {
+        return Vec::new();
+    };
     let mut offered: Vec<Rule> = Vec::new();
-    for line in candidates.iter().flatten().chain(&together(policy, &hearing, &verdict)) {
+    for line in candidates
+        .iter()
+        .flatten()
+        .chain(&together(policy, &hearing, &verdict))
+    {
         if let Some(rule) = read_back(line)
             && !offered.contains(&rule)
             && lets_through(policy, &hearing, std::slice::from_ref(&rule))
@@ -58,11 +64,25 @@ pub(super) fn rules(policy: &Policy, facts: &Facts<'_>) -> Vec<Rule> {
 }
 
 /// `--allow` flags that together would let the call through, the narrowest of each part.
-pub(super) fn flags(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<String> {
-    let named = || vec![format!("allow {}", hearing.facts.declaration.tool_id.rule_form())];
+pub(super) fn flags(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &Verdict<'_>,
+) -> Option<String> {
+    let named = || {
+        vec![format!(
+            "allow {}",
+            hearing.facts.declaration.tool_id.rule_form()
+        )]
+    };
     let mut lines = match candidates(policy, hearing, verdict) {
-        Some(found) if found.iter().all(|one| !one.is_empty()) && hearing.parts.opaque.is_empty() => {
-            found.into_iter().filter_map(|mut one| (!one.is_empty()).then(|| one.swap_remove(0))).collect()
+        Some(found)
+            if found.iter().all(|one| !one.is_empty()) && hearing.parts.opaque.is_empty() =>
+        {
+            found
+                .into_iter()
+                .filter_map(|mut one| (!one.is_empty()).then(|| one.swap_remove(0)))
+                .collect()
         }
         Some(_) | None => named(),
     };
@@ -84,19 +104,32 @@ pub(super) fn narrowest(
     verdict: &Verdict<'_>,
 ) -> Option<Vec<String>> {
     let found = candidates(policy, hearing, verdict)?;
-    let narrow: Option<Vec<String>> = found.into_iter().map(|lines| lines.into_iter().next()).collect();
+    let narrow: Option<Vec<String>> = found
+        .into_iter()
+        .map(|lines| lines.into_iter().next())
+        .collect();
     narrow.filter(|lines| !lines.is_empty())
 }
 
 /// For each part that needs a word, the lines that would give it, narrow first. `None`: too many.
-fn candidates(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<Vec<Vec<String>>> {
+fn candidates(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    verdict: &Verdict<'_>,
+) -> Option<Vec<Vec<String>>> {
     let needy: Vec<&Part> = needy(hearing, verdict).take(MAX_NEEDY + 1).collect();
     let name = hearing.facts.declaration.tool_id.rule_form();
     let of_part = |part: &&Part| of_part(part, &name, &policy.places);
     let mut lines: Vec<Vec<String>> =
         (needy.len() <= MAX_NEEDY).then(|| needy.iter().map(of_part).collect())?;
-    let named = hearing.open_path_cautions().filter_map(|caution| Part::of_change(&caution.key));
-    lines.extend(named.take(MAX_NEEDY).map(|part| self::of_part(&part, &name, &policy.places)));
+    let named = hearing
+        .open_path_cautions()
+        .filter_map(|caution| Part::of_change(&caution.key));
+    lines.extend(
+        named
+            .take(MAX_NEEDY)
+            .map(|part| self::of_part(&part, &name, &policy.places)),
+    );
     Some(lines)
 }
 
@@ -105,7 +138,13 @@ fn needy<'h>(hearing: &'h Hearing<'_>, verdict: &Verdict<'_>) -> impl Iterator<I
     let is_requested = hearing.can_waive_request() && verdict.waived.is_none();
     let is_settled = |one: &Judgement<'_>| one.behavior == Behavior::Allow && !is_requested;
     let allowed: Vec<bool> = verdict.of_parts.iter().map(is_settled).collect();
-    hearing.parts.all.iter().zip(allowed).filter(|(_, allowed)| !allowed).map(|(part, _)| part)
+    hearing
+        .parts
+        .all
+        .iter()
+        .zip(allowed)
+        .filter(|(_, allowed)| !allowed)
+        .map(|(part, _)| part)
 }
 
 /// The lines that would allow one part, narrow first. `name` is the tool as rules [name it](toolpost_model::ToolId::rule_form):
@@ -114,9 +153,16 @@ pub(super) fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
     match &part.subject {
         Subject::Command(command) => {
             let patterns = toolpost_command::suggestions(command);
-            patterns.iter().map(|pattern| format!("allow {name}({pattern})")).collect()
+            patterns
+                .iter()
+                .map(|pattern| format!("allow {name}({pattern})"))
+                .collect()
         }
-        Subject::Path { path, access, redirect } => {
+        Subject::Path {
+            path,
+            access,
+            redirect,
+        } => {
             let subject = match (redirect, access) {
                 (false, _) => name,
                 (true, Access::Read) => "fs.read",
@@ -133,9 +179,16 @@ pub(super) fn of_part(part: &Part, name: &str, places: &Places) -> Vec<String> {
 }
 
 fn of_request(request: &Request, name: &str) -> Vec<String> {
-    let (Some(origin), Some(method)) = (request.origin(), request.method()) else { return Vec::new() };
-    let exact = request.path().map(|path| format!("allow {name}({method} {origin}{path})"));
-    exact.into_iter().chain([format!("allow {name}({method} {origin}/*)")]).collect()
+    let (Some(origin), Some(method)) = (request.origin(), request.method()) else {
+        return Vec::new();
+    };
+    let exact = request
+        .path()
+        .map(|path| format!("allow {name}({method} {origin}{path})"));
+    exact
+        .into_iter()
+        .chain([format!("allow {name}({method} {origin}/*)")])
+        .collect()
 }
 
 /// One rule for all the paths or for the call as a whole, where several parts need a word.
@@ -145,15 +198,25 @@ fn together(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Ve
     let paths: Option<Vec<&PlainPath>> = needy(hearing, verdict)
         .map(|part| match &part.subject {
             Subject::Path { path, redirect, .. } => (!redirect).then_some(path),
-            Subject::Command(_) | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => None,
+            Subject::Command(_) | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => {
+                None
+            }
         })
         .collect();
-    let shared = paths.filter(|paths| paths.len() > 1).and_then(|paths| shared_folder(&paths));
-    let mut lines: Vec<String> =
-        shared.and_then(|folder| beneath(&folder, &name, &policy.places)).into_iter().collect();
+    let shared = paths
+        .filter(|paths| paths.len() > 1)
+        .and_then(|paths| shared_folder(&paths));
+    let mut lines: Vec<String> = shared
+        .and_then(|folder| beneath(&folder, &name, &policy.places))
+        .into_iter()
+        .collect();
     // A tool that runs whatever it is told is never allowed as a whole by a click.
-    let runs_commands =
-        declaration.interface.permission.arguments.iter().any(|one| one.kind == ArgumentKind::Command);
+    let runs_commands = declaration
+        .interface
+        .permission
+        .arguments
+        .iter()
+        .any(|one| one.kind == ArgumentKind::Command);
     if !runs_commands {
         lines.push(format!("allow {name}"));
     }
@@ -169,7 +232,10 @@ fn beneath(folder: &PlainPath, subject: &str, places: &Places) -> Option<String>
     let deep = folder.components().count() > 1;
     let named = places.named(folder);
     // The slash behind it says already that it begins in the workspace.
-    let named = named.strip_prefix("ws:").filter(|name| !name.starts_with("ws:")).unwrap_or(&named);
+    let named = named
+        .strip_prefix("ws:")
+        .filter(|name| !name.starts_with("ws:"))
+        .unwrap_or(&named);
     deep.then(|| format!("allow {subject}({}/**)", escaped(named)))
 }
 
@@ -179,10 +245,16 @@ fn parent(path: &PlainPath) -> Option<PlainPath> {
 
 fn shared_folder(paths: &[&PlainPath]) -> Option<PlainPath> {
     let (first, others) = paths.split_first()?;
-    let above: Vec<PlainPath> = first.and_above().skip(1).filter_map(PlainPath::of).collect();
-    above
-        .into_iter()
-        .find(|folder| others.iter().all(|path| path.beneath(folder).is_some_and(|rest| !rest.is_empty())))
+    let above: Vec<PlainPath> = first
+        .and_above()
+        .skip(1)
+        .filter_map(PlainPath::of)
+        .collect();
+    above.into_iter().find(|folder| {
+        others
+            .iter()
+            .all(|path| path.beneath(folder).is_some_and(|rest| !rest.is_empty()))
+    })
 }
 
 /// What is special in a pattern and meant as it stands in a path.

@@ -15,11 +15,19 @@ fn native(id: &str) -> Declaration {
 }
 
 fn policy(mode: Mode, rules: Vec<Rule>) -> Policy {
-    Policy::compile(PolicySpec { mode, rules, ..PolicySpec::default() }).unwrap()
+    Policy::compile(PolicySpec {
+        mode,
+        rules,
+        ..PolicySpec::default()
+    })
+    .unwrap()
 }
 
 fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
-    let rules = rules.iter().map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap()).collect();
+    let rules = rules
+        .iter()
+        .map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap())
+        .collect();
     let policy = policy(mode, rules);
     let declaration = native("files.write_file");
     let (effects, principal) = (Effects::of(class), Principal::agent("a"));
@@ -33,9 +41,17 @@ fn check(mode: Mode, rules: &[&str], class: EffectClass, expected: Behavior) {
         at: Timestamp::UNIX_EPOCH,
     };
     let decision = policy.decide(&facts);
-    assert_eq!(decision.behavior, expected, "{mode} {:?} {class}", policy.rules().collect::<Vec<_>>());
+    assert_eq!(
+        decision.behavior,
+        expected,
+        "{mode} {:?} {class}",
+        policy.rules().collect::<Vec<_>>()
+    );
     // A tool that is denied for its only class must not be shown, and one that is shown must not be denied so.
-    assert_eq!(policy.denies_outright(&declaration, Some(class)), expected == Deny);
+    assert_eq!(
+        policy.denies_outright(&declaration, Some(class)),
+        expected == Deny
+    );
 }
 
 #[test]
@@ -59,8 +75,18 @@ fn deny_beats_ask_beats_allow_whatever_the_order_or_the_mode() {
     let write = EffectClass::Write;
     check(Mode::Default, &["allow write_file"], write, Allow);
     check(Mode::Plan, &["allow write_file"], write, Allow);
-    check(Mode::Bypass, &["allow write_file", "ask class:write"], write, Ask);
-    check(Mode::Bypass, &["deny files.*", "ask class:write", "allow write_file"], write, Deny);
+    check(
+        Mode::Bypass,
+        &["allow write_file", "ask class:write"],
+        write,
+        Ask,
+    );
+    check(
+        Mode::Bypass,
+        &["deny files.*", "ask class:write", "allow write_file"],
+        write,
+        Deny,
+    );
     check(Mode::Bypass, &["allow write_file", "deny *"], write, Deny);
     check(Mode::Edits, &["deny read_file"], write, Allow);
 }
@@ -85,7 +111,10 @@ fn a_call_that_deserves_caution_asks_whatever_allows_it_and_stays_denied_where_i
         (Mode::Plan, None, Deny),
         (Mode::Edits, Some("deny files.*"), Deny),
     ] {
-        let rules = rule.iter().map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap()).collect();
+        let rules = rule
+            .iter()
+            .map(|line| Rule::parse(line, RuleOrigin::Cli, "test").unwrap())
+            .collect();
         let decision = policy(mode, rules).decide(&facts);
         assert_eq!(decision.behavior, expected, "{mode} {rule:?}");
     }

@@ -56,7 +56,10 @@ pub(super) enum UrlPatternError {
     #[error("`{0}` has a `*` in its host; only a beginning of `*.` means something there")]
     Host(String),
     #[error("`{pattern}` is not a URL: {source}")]
-    Url { pattern: String, source: url::ParseError },
+    Url {
+        pattern: String,
+        source: url::ParseError,
+    },
 }
 
 /// One request that a call would make.
@@ -96,7 +99,10 @@ impl UrlPattern {
         if authority.is_empty() || authority.contains('@') {
             return Err(form());
         }
-        let bad = |source| UrlPatternError::Url { pattern: text.to_owned(), source };
+        let bad = |source| UrlPatternError::Url {
+            pattern: text.to_owned(),
+            source,
+        };
         let asterisk = authority == "*" || authority.starts_with("*:");
         let (plain, beneath) = match authority.strip_prefix("*.") {
             Some(domain) => (domain.to_owned(), true),
@@ -116,11 +122,26 @@ impl UrlPattern {
             }
             (Some(host), false) => HostPattern::Exactly(in_one_spelling(&host)),
         };
-        let has_port = plain.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
-        let port = if has_port { url.port_or_known_default() } else { None };
-        let path = (!path.is_empty())
-            .then(|| PathOfUrl { path: unreserved(url.path()), query: url.query().map(str::to_owned) });
-        Ok(Self { methods, scheme, host, port, path })
+        let has_port = plain
+            .rsplit(']')
+            .next()
+            .is_some_and(|rest| rest.contains(':'));
+        let port = if has_port {
+            url.port_or_known_default()
+        } else {
+            None
+        };
+        let path = (!path.is_empty()).then(|| PathOfUrl {
+            path: unreserved(url.path()),
+            query: url.query().map(str::to_owned),
+        });
+        Ok(Self {
+            methods,
+            scheme,
+            host,
+            port,
+            path,
+        })
     }
 
     /// Whether an allow speaks of a request.
@@ -141,7 +162,12 @@ impl UrlPattern {
                 request.is_plain() && matches_any(&wanted.path, &request.readings[0]) && query
             }
         };
-        let method = || request.method.as_ref().is_some_and(|method| self.methods.contains(method));
+        let method = || {
+            request
+                .method
+                .as_ref()
+                .is_some_and(|method| self.methods.contains(method))
+        };
         url.username().is_empty()
             && url.password().is_none()
             && (self.methods.is_empty() || method())
@@ -163,7 +189,9 @@ impl UrlPattern {
                 SchemePattern::Exactly(scheme) => scheme == request.url.scheme(),
             }
             && self.host.fits(request)
-            && self.port.is_none_or(|port| request.url.port_or_known_default() == Some(port))
+            && self
+                .port
+                .is_none_or(|port| request.url.port_or_known_default() == Some(port))
             && self.path.as_ref().is_none_or(|path| path.catches(request))
     }
 }
@@ -179,9 +207,13 @@ impl PathOfUrl {
             }
         };
         let stem = decoded(&self.path);
-        let stem = stem.strip_suffix("/*").unwrap_or(&stem).trim_end_matches('/');
+        let stem = stem
+            .strip_suffix("/*")
+            .unwrap_or(&stem)
+            .trim_end_matches('/');
         let fits = |reading: &String| {
-            matches_any(stem, reading.trim_end_matches('/')) || matches_any(&format!("{stem}/*"), reading)
+            matches_any(stem, reading.trim_end_matches('/'))
+                || matches_any(&format!("{stem}/*"), reading)
         };
         request.readings.iter().any(fits) && query()
     }
@@ -202,8 +234,10 @@ impl HostPattern {
             Self::Any => true,
             Self::Exactly(host) => *host == request.host,
             Self::Beneath(domain) => {
-                let label =
-                    request.host.strip_suffix(domain.as_str()).and_then(|rest| rest.strip_suffix('.'));
+                let label = request
+                    .host
+                    .strip_suffix(domain.as_str())
+                    .and_then(|rest| rest.strip_suffix('.'));
                 request.is_name && label.is_some_and(|label| !label.is_empty())
             }
         }
@@ -235,7 +269,13 @@ impl Request {
             }
             reading = decoded(&reading);
         }
-        Some(Self { url, host, is_name, method: method.map(|method| method.to_ascii_uppercase()), readings })
+        Some(Self {
+            url,
+            host,
+            is_name,
+            method: method.map(|method| method.to_ascii_uppercase()),
+            readings,
+        })
     }
 
     /// The path that a `file:` URL means.
@@ -253,10 +293,21 @@ impl Request {
 
     /// Scheme, host and port as a rule names them; `None` where no rule can.
     pub(super) fn origin(&self) -> Option<String> {
-        let port = self.url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        let nameable =
-            !self.host.is_empty() && self.url.username().is_empty() && self.url.password().is_none();
-        nameable.then(|| format!("{}://{}{port}", self.url.scheme(), self.url.host_str().unwrap_or_default()))
+        let port = self
+            .url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
+        let nameable = !self.host.is_empty()
+            && self.url.username().is_empty()
+            && self.url.password().is_none();
+        nameable.then(|| {
+            format!(
+                "{}://{}{port}",
+                self.url.scheme(),
+                self.url.host_str().unwrap_or_default()
+            )
+        })
     }
 
     /// Its path as a rule names it; `None` where a `*` in it would mean more than it says.
@@ -268,7 +319,9 @@ impl Request {
     /// Nobody can read the path in another way.
     fn is_plain(&self) -> bool {
         let path = &self.readings[0];
-        let doubtful = ["//", "%2F", "%2f", "%5C", "%5c", "%25", "%00", "/../", "/./", ";"];
+        let doubtful = [
+            "//", "%2F", "%2f", "%5C", "%5c", "%25", "%00", "/../", "/./", ";",
+        ];
         !doubtful.iter().any(|doubt| path.contains(doubt))
     }
 }
@@ -276,10 +329,23 @@ impl Request {
 impl std::fmt::Display for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A password is nobody's business, and a query may hold a key.
-        let port = self.url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let port = self
+            .url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
         let host = self.url.host_str().unwrap_or_default();
-        let method = self.method.as_deref().map(|method| format!("{method} ")).unwrap_or_default();
-        write!(f, "{method}{}://{host}{port}{}", self.url.scheme(), self.url.path())
+        let method = self
+            .method
+            .as_deref()
+            .map(|method| format!("{method} "))
+            .unwrap_or_default();
+        write!(
+            f,
+            "{method}{}://{host}{port}{}",
+            self.url.scheme(),
+            self.url.path()
+        )
     }
 }
 
@@ -288,7 +354,10 @@ fn methods_of(text: &str) -> (Vec<String>, &str) {
     match text.split_once(char::is_whitespace) {
         Some(("*", rest)) => (Vec::new(), rest.trim_start()),
         Some((word, rest)) if word.chars().all(|c| c.is_ascii_uppercase() || c == ',') => {
-            let methods = word.split(',').filter(|method| !method.is_empty()).map(str::to_owned);
+            let methods = word
+                .split(',')
+                .filter(|method| !method.is_empty())
+                .map(str::to_owned);
             (methods.collect(), rest.trim_start())
         }
         Some(_) | None => (Vec::new(), text),
@@ -303,9 +372,9 @@ fn plain_host(host: &str) -> String {
 /// A host in one spelling. An address of the older kind in the clothes of the newer one is where the older one is.
 fn in_one_spelling(host: &Host<&str>) -> String {
     match host {
-        Host::Ipv6(address) => {
-            address.to_ipv4_mapped().map_or_else(|| address.to_string(), |mapped| mapped.to_string())
-        }
+        Host::Ipv6(address) => address
+            .to_ipv4_mapped()
+            .map_or_else(|| address.to_string(), |mapped| mapped.to_string()),
         Host::Ipv4(address) => address.to_string(),
         Host::Domain(name) => plain_host(name),
     }
@@ -321,7 +390,9 @@ fn unreserved(path: &str) -> String {
     let mut rest = path;
     while let Some(at) = rest.find('%') {
         plain.push_str(&rest[..at]);
-        let code = rest.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let code = rest
+            .get(at + 1..at + 3)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match code.map(char::from) {
             Some(c) if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~') => {
                 plain.push(c);
@@ -370,32 +441,97 @@ mod tests {
 
     #[test]
     fn schemes_hosts_and_ports() {
-        check("https://example.com", "GET https://example.com/a/b", true, true);
+        check(
+            "https://example.com",
+            "GET https://example.com/a/b",
+            true,
+            true,
+        );
         check("example.com", "GET https://EXAMPLE.com./a", true, true);
         check("example.com", "GET http://example.com/", false, true);
-        check("https://example.com", "GET http://example.com/", false, false);
+        check(
+            "https://example.com",
+            "GET http://example.com/",
+            false,
+            false,
+        );
         check("*://example.com", "GET http://example.com/", true, true);
-        check("https://example.com", "GET https://example.com:443/", true, true);
-        check("https://example.com", "GET https://example.com:8443/", false, true);
-        check("https://example.com:8443", "GET https://example.com:8443/", true, true);
-        check("https://example.com:8443", "GET https://example.com/", false, false);
+        check(
+            "https://example.com",
+            "GET https://example.com:443/",
+            true,
+            true,
+        );
+        check(
+            "https://example.com",
+            "GET https://example.com:8443/",
+            false,
+            true,
+        );
+        check(
+            "https://example.com:8443",
+            "GET https://example.com:8443/",
+            true,
+            true,
+        );
+        check(
+            "https://example.com:8443",
+            "GET https://example.com/",
+            false,
+            false,
+        );
         check("*.example.com", "GET https://a.b.example.com/", true, true);
         check("*.example.com", "GET https://example.com/", false, false);
         check("*.example.com", "GET https://badexample.com/", false, false);
-        check("https://example.com", "GET https://example.com.evil.org/", false, false);
-        check("https://example.com", "GET https://example.com@evil.org/", false, false);
-        check("https://evil.org", "GET https://example.com@evil.org/", false, true);
+        check(
+            "https://example.com",
+            "GET https://example.com.evil.org/",
+            false,
+            false,
+        );
+        check(
+            "https://example.com",
+            "GET https://example.com@evil.org/",
+            false,
+            false,
+        );
+        check(
+            "https://evil.org",
+            "GET https://example.com@evil.org/",
+            false,
+            true,
+        );
     }
 
     #[test]
     fn spellings_of_hosts_are_one() {
         check("http://127.0.0.1", "GET http://127.1/", true, true);
         check("http://127.0.0.1", "GET http://2130706433/", true, true);
-        check("http://[::1]:8080/", "GET http://[0:0:0:0:0:0:0:1]:8080/", true, true);
+        check(
+            "http://[::1]:8080/",
+            "GET http://[0:0:0:0:0:0:0:1]:8080/",
+            true,
+            true,
+        );
         check("http://[::1]", "GET http://[::1]:8080/", false, true);
-        check("https://bücher.example", "GET https://xn--bcher-kva.example/", true, true);
-        check("https://xn--bcher-kva.example", "GET https://BÜCHER.example/", true, true);
-        check("https://*.bücher.example/*", "GET https://a.xn--bcher-kva.example/", true, true);
+        check(
+            "https://bücher.example",
+            "GET https://xn--bcher-kva.example/",
+            true,
+            true,
+        );
+        check(
+            "https://xn--bcher-kva.example",
+            "GET https://BÜCHER.example/",
+            true,
+            true,
+        );
+        check(
+            "https://*.bücher.example/*",
+            "GET https://a.xn--bcher-kva.example/",
+            true,
+            true,
+        );
     }
 
     #[test]
@@ -406,12 +542,32 @@ mod tests {
         check("https://h/v1", "GET https://h/v1", true, true);
         check("https://h/v1", "GET https://h/v1/a", false, true);
         check("https://h/v1/*", "GET https://h/v1/../admin", false, false);
-        check("https://h/admin/*", "GET https://h/v1/../admin/x", true, true);
+        check(
+            "https://h/admin/*",
+            "GET https://h/v1/../admin/x",
+            true,
+            true,
+        );
         check("https://h/admin/*", "GET https://h/%61dmin/x", true, true);
-        check("https://h/admin/*", "GET https://h/%2561dmin/x", false, true);
+        check(
+            "https://h/admin/*",
+            "GET https://h/%2561dmin/x",
+            false,
+            true,
+        );
         check("https://h/admin/*", "GET https://h//admin/x", false, true);
-        check("https://h/admin/*", "GET https://h/v1/..%2fadmin/x", false, true);
-        check("https://h/v1/*", "GET https://h/v1/..%2fadmin/x", false, true);
+        check(
+            "https://h/admin/*",
+            "GET https://h/v1/..%2fadmin/x",
+            false,
+            true,
+        );
+        check(
+            "https://h/v1/*",
+            "GET https://h/v1/..%2fadmin/x",
+            false,
+            true,
+        );
         check("https://h/*", "GET https://h/a%2fb", true, true);
         check("https://h/a?key=*", "GET https://h/a?key=1", true, true);
         check("https://h/a?key=*", "GET https://h/a?other=1", false, false);

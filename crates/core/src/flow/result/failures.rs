@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use toolpost_model::{
-    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance, ShareRefusal,
-    SourceError, SourceProblem, ToolError,
+    Decision, ErrorClass, HiddenReason, Outcome, Recoverability, Refusal, RetryGuidance,
+    ShareRefusal, SourceError, SourceProblem, ToolError,
 };
 
 pub(crate) use approvals::*;
@@ -96,25 +96,42 @@ pub(crate) fn unknown_tool(name: &str, similar: &[&str], unavailable: &[SourcePr
     };
     // It may be one of theirs.
     let whole = unavailable.iter().filter(|problem| !problem.is_partial());
-    let missing: BTreeSet<(&str, bool)> =
-        whole.map(|problem| (&*problem.part, problem.is_declined())).collect();
+    let missing: BTreeSet<(&str, bool)> = whole
+        .map(|problem| (&*problem.part, problem.is_declined()))
+        .collect();
     for (part, is_declined) in missing.into_iter().take(3) {
-        let state = if is_declined { "declined to bring tools" } else { "could not be loaded" };
+        let state = if is_declined {
+            "declined to bring tools"
+        } else {
+            "could not be loaded"
+        };
         hint.push_str(&format!("; `{part}` {state}"));
     }
     let shown: String = name.chars().take(100).collect();
-    Failure::new(ErrorClass::UnknownTool, format!("no tool is called `{}`", shown.escape_debug()))
-        .hint(hint)
-        .retry(|retry| retry.discover_first = true)
-        .ends()
+    Failure::new(
+        ErrorClass::UnknownTool,
+        format!("no tool is called `{}`", shown.escape_debug()),
+    )
+    .hint(hint)
+    .retry(|retry| retry.discover_first = true)
+    .ends()
 }
 
 pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> Ending {
-    let class =
-        if reason == HiddenReason::Setup { ErrorClass::SetupRequired } else { ErrorClass::PolicyBlocked };
-    let outcome = if reason == HiddenReason::Setup { Outcome::Failed } else { Outcome::Denied };
-    let why =
-        setup.map_or_else(|| reason.explain().to_owned(), |setup| format!("{}: {setup}", reason.explain()));
+    let class = if reason == HiddenReason::Setup {
+        ErrorClass::SetupRequired
+    } else {
+        ErrorClass::PolicyBlocked
+    };
+    let outcome = if reason == HiddenReason::Setup {
+        Outcome::Failed
+    } else {
+        Outcome::Denied
+    };
+    let why = setup.map_or_else(
+        || reason.explain().to_owned(),
+        |setup| format!("{}: {setup}", reason.explain()),
+    );
     Failure::new(class, format!("`{name}` cannot be called here: {why}"))
         .outcome(outcome)
         .code(reason.as_str())
@@ -123,12 +140,20 @@ pub(crate) fn blocked(name: &str, reason: HiddenReason, setup: Option<&str>) -> 
 }
 
 pub(crate) fn policy_blocked(name: &str, decision: &Decision) -> Ending {
-    Failure::new(ErrorClass::PolicyBlocked, format!("`{name}` is denied outright: {}", decision.reason.text))
-        .outcome(Outcome::Denied)
-        .code(HiddenReason::Policy.as_str())
-        .recoverable(Recoverability::Operator)
-        .hint(decision.operator_hint.clone().unwrap_or_else(|| "ask the operator".to_owned()))
-        .ends()
+    Failure::new(
+        ErrorClass::PolicyBlocked,
+        format!("`{name}` is denied outright: {}", decision.reason.text),
+    )
+    .outcome(Outcome::Denied)
+    .code(HiddenReason::Policy.as_str())
+    .recoverable(Recoverability::Operator)
+    .hint(
+        decision
+            .operator_hint
+            .clone()
+            .unwrap_or_else(|| "ask the operator".to_owned()),
+    )
+    .ends()
 }
 
 pub(crate) fn schema_not_loaded(name: &str) -> Ending {
@@ -136,7 +161,9 @@ pub(crate) fn schema_not_loaded(name: &str) -> Ending {
         ErrorClass::SchemaNotLoaded,
         format!("`{name}` is deferred and was not shown in this session yet"),
     )
-    .hint(format!("search for `{name}` with deferred tools included, read its schema, then call it again"))
+    .hint(format!(
+        "search for `{name}` with deferred tools included, read its schema, then call it again"
+    ))
     .retry(|retry| retry.discover_first = true)
     .ends()
 }
@@ -175,17 +202,24 @@ pub(crate) fn arguments_too_large(size: usize, limit: usize, setting: &str) -> E
 }
 
 pub(crate) fn broken_schema(error: &SchemaError) -> Ending {
-    Failure::new(ErrorClass::SetupRequired, format!("the tool cannot be called: {error}"))
-        .code("broken_schema")
-        .recoverable(Recoverability::Operator)
-        .ends()
+    Failure::new(
+        ErrorClass::SetupRequired,
+        format!("the tool cannot be called: {error}"),
+    )
+    .code("broken_schema")
+    .recoverable(Recoverability::Operator)
+    .ends()
 }
 
 pub(crate) fn violations(found: &[Violation]) -> Ending {
     let lines: Vec<String> = found
         .iter()
         .map(|v| {
-            let at = if v.at.is_empty() { "the arguments" } else { v.at.as_str() };
+            let at = if v.at.is_empty() {
+                "the arguments"
+            } else {
+                v.at.as_str()
+            };
             format!("at {at}: expected {}, got {}", v.expected, v.given)
         })
         .collect();
@@ -196,7 +230,11 @@ pub(crate) fn violations(found: &[Violation]) -> Ending {
 }
 
 pub(crate) fn refused(refusal: &Refusal) -> Ending {
-    let at = if refusal.at.is_empty() { "the arguments" } else { refusal.at.as_str() };
+    let at = if refusal.at.is_empty() {
+        "the arguments"
+    } else {
+        refusal.at.as_str()
+    };
     let (recoverability, guidance) = retry::after_failure(refusal.class, true);
     Failure::new(refusal.class, format!("at {at}: {}", refusal.message))
         .details(json!({ "at": refusal.at }))
@@ -206,19 +244,35 @@ pub(crate) fn refused(refusal: &Refusal) -> Ending {
 }
 
 pub(crate) fn hook_stopped(hook: &str, reason: &str) -> Ending {
-    Failure::new(ErrorClass::HookBlocked, format!("the hook `{hook}` stopped the call: {reason}"))
-        .outcome(Outcome::Denied)
-        .recoverable(Recoverability::Operator)
-        .ends()
+    Failure::new(
+        ErrorClass::HookBlocked,
+        format!("the hook `{hook}` stopped the call: {reason}"),
+    )
+    .outcome(Outcome::Denied)
+    .recoverable(Recoverability::Operator)
+    .ends()
 }
 
 /// The model did not write the arguments that were refused, so it is told who did.
 pub(crate) fn after_rewrite(hook: &str, ending: Ending) -> Ending {
     match ending {
         Ending::Output(output) => Ending::Output(output),
-        Ending::Failure { outcome, mut error, shown, by } => {
-            error.message = format!("the hook `{hook}` changed the arguments, and then: {}", error.message);
-            Ending::Failure { outcome, error, shown, by }
+        Ending::Failure {
+            outcome,
+            mut error,
+            shown,
+            by,
+        } => {
+            error.message = format!(
+                "the hook `{hook}` changed the arguments, and then: {}",
+                error.message
+            );
+            Ending::Failure {
+                outcome,
+                error,
+                shown,
+                by,
+            }
         }
     }
 }
@@ -234,20 +288,36 @@ pub(crate) fn hook_failed(hook: &str, reason: &str) -> Ending {
 }
 
 pub(crate) fn denied(name: &str, decision: &Decision) -> Ending {
-    Failure::new(ErrorClass::PermissionDenied, format!("`{name}` was denied: {}", decision.reason.text))
-        .outcome(Outcome::Denied)
-        .recoverable(Recoverability::Operator)
-        .hint(decision.operator_hint.clone().unwrap_or_else(|| "ask the operator".to_owned()))
-        .ends()
+    Failure::new(
+        ErrorClass::PermissionDenied,
+        format!("`{name}` was denied: {}", decision.reason.text),
+    )
+    .outcome(Outcome::Denied)
+    .recoverable(Recoverability::Operator)
+    .hint(
+        decision
+            .operator_hint
+            .clone()
+            .unwrap_or_else(|| "ask the operator".to_owned()),
+    )
+    .ends()
 }
 
 pub(crate) fn nobody_to_ask(name: &str, decision: &Decision) -> Ending {
-    let message = format!("`{name}` needs approval and nobody is there to give it: {}", decision.reason.text);
+    let message = format!(
+        "`{name}` needs approval and nobody is there to give it: {}",
+        decision.reason.text
+    );
     Failure::new(ErrorClass::PermissionDenied, message)
         .outcome(Outcome::Denied)
         .code("no_approver")
         .recoverable(Recoverability::Operator)
-        .hint(decision.operator_hint.clone().unwrap_or_else(|| "ask the operator".to_owned()))
+        .hint(
+            decision
+                .operator_hint
+                .clone()
+                .unwrap_or_else(|| "ask the operator".to_owned()),
+        )
         .retry(|retry| retry.needs_approval = true)
         .ends()
 }
@@ -258,9 +328,12 @@ pub(crate) fn queue_full(full: &QueueFull) -> Ending {
         QueueFull::Session { .. } => format!("the queue is full: {full} (setting `limits.queue`)"),
         // No retry from the same place can help.
         QueueFull::HeldAbove { .. } | QueueFull::Circle => {
-            return Failure::new(ErrorClass::RateLimited, format!("the call cannot run here: {full}"))
-                .outcome(Outcome::Rejected)
-                .ends();
+            return Failure::new(
+                ErrorClass::RateLimited,
+                format!("the call cannot run here: {full}"),
+            )
+            .outcome(Outcome::Rejected)
+            .ends();
         }
     };
     Failure::new(ErrorClass::RateLimited, message)
@@ -272,13 +345,17 @@ pub(crate) fn queue_full(full: &QueueFull) -> Ending {
 
 /// The caller's records would take more of the journal than it may have.
 pub(crate) fn journal_share(refusal: &ShareRefusal) -> Ending {
-    let message =
-        format!("the call cannot be recorded: {}", refusal.told("bytes of the journal", "limits.journal"));
+    let message = format!(
+        "the call cannot be recorded: {}",
+        refusal.told("bytes of the journal", "limits.journal")
+    );
     Failure::new(ErrorClass::RateLimited, message)
         .outcome(Outcome::Rejected)
         .code("journal_share")
         .recoverable(Recoverability::Operator)
-        .hint("an operator can raise `limits.journal`, or let `retention.journal` remove old records")
+        .hint(
+            "an operator can raise `limits.journal`, or let `retention.journal` remove old records",
+        )
         .retry(|retry| retry.after_ms = Some(60_000))
         .ends()
 }
@@ -296,16 +373,23 @@ pub(crate) fn still_queued() -> Ending {
 }
 
 pub(crate) fn shutting_down() -> Ending {
-    Failure::new(ErrorClass::Canceled, "the host is shutting down and takes no more calls")
-        .outcome(Outcome::Rejected)
-        .code("shutdown")
-        .recoverable(Recoverability::Retry)
-        .retry(|retry| retry.after_ms = Some(1_000))
-        .ends()
+    Failure::new(
+        ErrorClass::Canceled,
+        "the host is shutting down and takes no more calls",
+    )
+    .outcome(Outcome::Rejected)
+    .code("shutdown")
+    .recoverable(Recoverability::Retry)
+    .retry(|retry| retry.after_ms = Some(1_000))
+    .ends()
 }
 
 pub(crate) fn canceled_before_start(reason: CancelReason) -> Ending {
-    canceled(reason, format!("the call did not start: {}", reason.explain())).ends()
+    canceled(
+        reason,
+        format!("the call did not start: {}", reason.explain()),
+    )
+    .ends()
 }
 
 /// What a sibling's failure stopped is told apart: nobody wanted this very call to stop.
@@ -320,12 +404,15 @@ fn canceled(reason: CancelReason, message: String) -> Failure {
         | CancelReason::SessionClosed
         | CancelReason::ParentStopped => Failure::new(ErrorClass::Canceled, message),
     };
-    failure.outcome(Outcome::Canceled).recoverable(Recoverability::Retry)
+    failure
+        .outcome(Outcome::Canceled)
+        .recoverable(Recoverability::Retry)
 }
 
 pub(crate) fn dependency_missing(place: u32) -> Ending {
-    let message =
-        format!("the call did not start: it depends on call {place} of its batch, which never came");
+    let message = format!(
+        "the call did not start: it depends on call {place} of its batch, which never came"
+    );
     Failure::new(ErrorClass::SiblingCanceled, message)
         .outcome(Outcome::Canceled)
         .code("dependency_missing")
@@ -356,14 +443,19 @@ pub(crate) fn no_place(refusal: &BatchRefusal) -> Ending {
     };
     Failure::new(ErrorClass::InvalidArguments, refusal.to_string())
         .code(code)
-        .hint("this is about the call's `batch`, not about its arguments; a new batch needs a new id")
+        .hint(
+            "this is about the call's `batch`, not about its arguments; a new batch needs a new id",
+        )
         .ends()
 }
 
 pub(crate) fn request_conflict(id: &str) -> Ending {
     Failure::new(
         ErrorClass::RequestConflict,
-        format!("the request id `{}` came with another call before", id.escape_debug()),
+        format!(
+            "the request id `{}` came with another call before",
+            id.escape_debug()
+        ),
     )
     .outcome(Outcome::Rejected)
     .hint("use a new id for a new call")
@@ -372,11 +464,14 @@ pub(crate) fn request_conflict(id: &str) -> Ending {
 
 /// Nothing ran.
 pub(crate) fn journal_refuses(error: &JournalError) -> Ending {
-    Failure::new(ErrorClass::JournalUnavailable, format!("nothing runs unrecorded, and {error}"))
-        .outcome(Outcome::Rejected)
-        .recoverable(Recoverability::Operator)
-        .hint("the operator must make room or mend the journal; `toolpost doctor` tells more")
-        .ends()
+    Failure::new(
+        ErrorClass::JournalUnavailable,
+        format!("nothing runs unrecorded, and {error}"),
+    )
+    .outcome(Outcome::Rejected)
+    .recoverable(Recoverability::Operator)
+    .hint("the operator must make room or mend the journal; `toolpost doctor` tells more")
+    .ends()
 }
 
 pub(crate) fn internal(message: &str) -> Ending {

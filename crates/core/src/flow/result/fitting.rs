@@ -19,7 +19,8 @@ const LARGEST_READ_JSON: usize = 8 << 20;
 /// A part of what may be shown is shown of what may not, but not less than this.
 const SMALLEST_PREVIEW: usize = 4_000;
 /// What stands for a result that is neither shown nor kept.
-const REDACTED: &str = "[redacted: the operator lets what this tool gives back be neither shown nor kept]";
+const REDACTED: &str =
+    "[redacted: the operator lets what this tool gives back be neither shown nor kept]";
 
 /// How much of a tool's results is shown in a session, and what becomes of a larger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,12 @@ impl Room {
             Some(operator) => operator,
             None => own.unwrap_or(host).min(host),
         };
-        let strategy = match (entry, declared.map(|declared| declared.strategy).unwrap_or_default()) {
+        let strategy = match (
+            entry,
+            declared
+                .map(|declared| declared.strategy)
+                .unwrap_or_default(),
+        ) {
             // What a stranger says of its own tool must not put more before the model. Of a tool that is in no list, programs
             // read the result.
             (Some(entry), PersistStrategy::Inline)
@@ -58,29 +64,39 @@ impl Room {
             }
             (_, strategy) => strategy,
         };
-        Self { limit: limit.min(session.unwrap_or(usize::MAX)), strategy, readers: Readers::default() }
+        Self {
+            limit: limit.min(session.unwrap_or(usize::MAX)),
+            strategy,
+            readers: Readers::default(),
+        }
     }
 
     /// Why nothing of the tool's results is kept, where that is so.
     pub(crate) fn keeps_nothing(&self) -> Option<&'static str> {
         match self.strategy {
-            PersistStrategy::Inline | PersistStrategy::PreviewAndPersist | PersistStrategy::RefOnly => None,
+            PersistStrategy::Inline
+            | PersistStrategy::PreviewAndPersist
+            | PersistStrategy::RefOnly => None,
             PersistStrategy::Redact | PersistStrategy::DropWithReason => {
                 Some("the operator lets nothing of this tool's results be kept")
             }
-            PersistStrategy::NeverPersist => Some("what this tool gives back can be asked for again"),
+            PersistStrategy::NeverPersist => {
+                Some("what this tool gives back can be asked for again")
+            }
         }
     }
 
     /// How much is shown of what is larger.
     pub(crate) fn preview(&self) -> usize {
         match self.strategy {
-            PersistStrategy::PreviewAndPersist => self.limit.min(SMALLEST_PREVIEW.max(self.limit / 5)),
+            PersistStrategy::PreviewAndPersist => {
+                self.limit.min(SMALLEST_PREVIEW.max(self.limit / 5))
+            }
             PersistStrategy::RefOnly | PersistStrategy::Redact => 0,
             // What is not shown cannot be had otherwise.
-            PersistStrategy::Inline | PersistStrategy::DropWithReason | PersistStrategy::NeverPersist => {
-                self.limit
-            }
+            PersistStrategy::Inline
+            | PersistStrategy::DropWithReason
+            | PersistStrategy::NeverPersist => self.limit,
         }
     }
 
@@ -175,12 +191,21 @@ struct Extent {
 
 impl<'a> Fitter<'a> {
     fn new(live: &'a LiveCall, room: Room, output: &ToolOutput) -> Self {
-        Self { live, room, fitted: Fitted::default(), cut: output.truncated.clone() }
+        Self {
+            live,
+            room,
+            fitted: Fitted::default(),
+            cut: output.truncated.clone(),
+        }
     }
 
     /// Of what the tool cut, the host cannot keep the whole.
     fn what_is_kept(&self) -> &'static str {
-        if self.cut.is_some() { "what came of it" } else { "the whole" }
+        if self.cut.is_some() {
+            "what came of it"
+        } else {
+            "the whole"
+        }
     }
 
     fn text(&mut self, output: &mut ToolOutput) {
@@ -189,7 +214,10 @@ impl<'a> Fitter<'a> {
         if !self.room.is_over(texts().map(str::len).sum()) {
             return;
         }
-        if !self.room.is_over(texts().map(|text| text.chars().count()).sum()) {
+        if !self
+            .room
+            .is_over(texts().map(|text| text.chars().count()).sum())
+        {
             return;
         }
         let (at, whole) = take_text(&mut output.content);
@@ -201,23 +229,41 @@ impl<'a> Fitter<'a> {
             Some(_) => format!("{total} characters of JSON, cut to their shape"),
             None => format!("result: {total} characters"),
         };
-        let extent = Extent { shown, total, unit: "characters" };
+        let extent = Extent {
+            shown,
+            total,
+            unit: "characters",
+        };
         let redactions = Redactions::default();
-        let part = Part { name: "result", media_type, bytes: whole.into_bytes(), said, redactions };
+        let part = Part {
+            name: "result",
+            media_type,
+            bytes: whole.into_bytes(),
+            said,
+            redactions,
+        };
         let note = self.put_away(part, extent);
         self.truncate(output, extent);
         let pieces = match preview {
             Some(preview) => preview.with_note(&note),
             None => vec![format!("[{note}]")],
         };
-        output.content.splice(at..at, pieces.into_iter().map(Content::text));
+        output
+            .content
+            .splice(at..at, pieces.into_iter().map(Content::text));
     }
 
     /// What is shown of a text that is too long, what it is, and whether that was found to be JSON.
     fn preview(&self, whole: &str) -> (Option<preview::Preview>, String, bool) {
         let keeps = self.room.keeps_nothing().is_none();
-        let value = keeps.then(|| preview::as_json(whole, LARGEST_READ_JSON)).flatten();
-        let media_type = if value.is_some() { "application/json" } else { "text/plain; charset=utf-8" };
+        let value = keeps
+            .then(|| preview::as_json(whole, LARGEST_READ_JSON))
+            .flatten();
+        let media_type = if value.is_some() {
+            "application/json"
+        } else {
+            "text/plain; charset=utf-8"
+        };
         let preview = match (self.room.strategy, &value) {
             (PersistStrategy::RefOnly, _) => None,
             (_, Some(value)) => Some(preview::of_json(value, self.room.preview())),
@@ -227,17 +273,27 @@ impl<'a> Fitter<'a> {
     }
 
     fn structured(&mut self, output: &mut ToolOutput) {
-        let Some(value) = output.structured.as_ref() else { return };
+        let Some(value) = output.structured.as_ref() else {
+            return;
+        };
         let json = value.to_string();
         if !self.room.is_over(json.len()) || !self.room.is_over(json.chars().count()) {
             return;
         }
-        let has_text = output.content.iter().filter_map(as_text).any(|text| !text.is_empty());
+        let has_text = output
+            .content
+            .iter()
+            .filter_map(as_text)
+            .any(|text| !text.is_empty());
         let shows = !has_text && self.room.strategy != PersistStrategy::RefOnly;
         let preview = shows.then(|| preview::of_json(value, self.room.preview()));
         let total = json.chars().count();
         let shown = preview.as_ref().map_or(0, preview::Preview::shown);
-        let extent = Extent { shown, total, unit: "characters" };
+        let extent = Extent {
+            shown,
+            total,
+            unit: "characters",
+        };
         let part = Part {
             name: ArtifactRef::STRUCTURED,
             media_type: "application/json".to_owned(),
@@ -247,7 +303,11 @@ impl<'a> Fitter<'a> {
         };
         let note = self.put_away(part, extent);
         output.structured = None;
-        if output.truncated.as_ref().is_none_or(|cut| cut.artifact.is_none()) {
+        if output
+            .truncated
+            .as_ref()
+            .is_none_or(|cut| cut.artifact.is_none())
+        {
             self.truncate(output, extent);
         }
         let pieces = match preview {
@@ -262,12 +322,18 @@ impl<'a> Fitter<'a> {
         for place in 0..output.content.len() {
             let (name, media_type, largest) = match &output.content[place] {
                 Content::Text { .. } | Content::Link { .. } => continue,
-                Content::Image { media_type, .. } => ("image", media_type, self.room.limit.max(IMAGE_CHARS)),
-                Content::Audio { media_type, .. } => ("audio", media_type, self.room.limit.max(IMAGE_CHARS)),
-                Content::Binary { media_type, .. } => ("binary", media_type, self.room.limit),
-                Content::Resource { media_type, .. } => {
-                    ("resource", media_type.as_ref().unwrap_or(&unknown), self.room.limit)
+                Content::Image { media_type, .. } => {
+                    ("image", media_type, self.room.limit.max(IMAGE_CHARS))
                 }
+                Content::Audio { media_type, .. } => {
+                    ("audio", media_type, self.room.limit.max(IMAGE_CHARS))
+                }
+                Content::Binary { media_type, .. } => ("binary", media_type, self.room.limit),
+                Content::Resource { media_type, .. } => (
+                    "resource",
+                    media_type.as_ref().unwrap_or(&unknown),
+                    self.room.limit,
+                ),
             };
             let media_type = media_type.clone();
             let size = output.content[place].size();
@@ -278,9 +344,22 @@ impl<'a> Fitter<'a> {
             let bytes = bytes_of(&mut output.content[place]);
             // Its letters were looked at; a secret may show only in what they stand for.
             let (bytes, redactions) = self.without_secrets(&bytes);
-            let extent = Extent { shown: 0, total: bytes.len(), unit: "bytes" };
+            let extent = Extent {
+                shown: 0,
+                total: bytes.len(),
+                unit: "bytes",
+            };
             let said = format!("{name}: {media_type}, {} bytes, not shown", bytes.len());
-            let note = self.put_away(Part { name, media_type, bytes, said, redactions }, extent);
+            let note = self.put_away(
+                Part {
+                    name,
+                    media_type,
+                    bytes,
+                    said,
+                    redactions,
+                },
+                extent,
+            );
             if output.truncated.is_none() {
                 self.truncate(output, extent);
             }
@@ -299,11 +378,15 @@ impl<'a> Fitter<'a> {
     /// What becomes of a part; gives back what the content is to say of it.
     fn put_away(&mut self, part: Part, extent: Extent) -> String {
         let (disposition, artifact, reason) = match self.room.strategy {
-            PersistStrategy::PreviewAndPersist => (Disposition::Preview, Some(self.next_id()), None),
-            PersistStrategy::RefOnly => (Disposition::RefOnly, Some(self.next_id()), None),
-            PersistStrategy::DropWithReason => {
-                (Disposition::Dropped, None, self.room.keeps_nothing().map(str::to_owned))
+            PersistStrategy::PreviewAndPersist => {
+                (Disposition::Preview, Some(self.next_id()), None)
             }
+            PersistStrategy::RefOnly => (Disposition::RefOnly, Some(self.next_id()), None),
+            PersistStrategy::DropWithReason => (
+                Disposition::Dropped,
+                None,
+                self.room.keeps_nothing().map(str::to_owned),
+            ),
             PersistStrategy::NeverPersist | PersistStrategy::Inline | PersistStrategy::Redact => {
                 (Disposition::Preview, None, None)
             }
@@ -321,8 +404,12 @@ impl<'a> Fitter<'a> {
         }
         match (artifact, reason) {
             (Some(id), _) => {
-                let note =
-                    format!("{}; {} is kept as `{id}`{}", part.said, self.what_is_kept(), self.room.readers);
+                let note = format!(
+                    "{}; {} is kept as `{id}`{}",
+                    part.said,
+                    self.what_is_kept(),
+                    self.room.readers
+                );
                 self.fitted.unkept.push(Unkept {
                     id,
                     name: part.name,
@@ -340,13 +427,20 @@ impl<'a> Fitter<'a> {
     }
 
     fn next_id(&self) -> ArtifactId {
-        ArtifactId { invocation: self.live.id, place: self.live.artifacts.begin() }
+        ArtifactId {
+            invocation: self.live.id,
+            place: self.live.artifacts.begin(),
+        }
     }
 
     fn truncate(&self, output: &mut ToolOutput, extent: Extent) {
         let artifact = self.fitted.unkept.last().map(|part| part.id);
         let hint = match artifact {
-            Some(id) => format!("{} is kept as `{id}`{}", self.what_is_kept(), self.room.readers),
+            Some(id) => format!(
+                "{} is kept as `{id}`{}",
+                self.what_is_kept(),
+                self.room.readers
+            ),
             None => format!(
                 "the host shows at most {} characters of this tool's results; ask for a smaller part",
                 self.room.limit
@@ -356,7 +450,14 @@ impl<'a> Fitter<'a> {
             None => (Some(extent.total as u64), hint),
             Some(cut) => {
                 let total = cut.total.filter(|_| cut.unit == extent.unit);
-                (total, [Some(hint), cut.hint.clone()].into_iter().flatten().collect::<Vec<_>>().join("; "))
+                (
+                    total,
+                    [Some(hint), cut.hint.clone()]
+                        .into_iter()
+                        .flatten()
+                        .collect::<Vec<_>>()
+                        .join("; "),
+                )
             }
         };
         // Whoever asks for the rest wants the whole, where the tool has kept it.
@@ -372,7 +473,10 @@ impl<'a> Fitter<'a> {
 
     fn redact(&mut self, output: &mut ToolOutput) {
         let content: usize = output.content.iter().map(Content::size).sum();
-        let structured = output.structured.as_ref().map_or(0, |value| value.to_string().len());
+        let structured = output
+            .structured
+            .as_ref()
+            .map_or(0, |value| value.to_string().len());
         if content + structured == 0 {
             return;
         }
@@ -394,7 +498,15 @@ impl<'a> Fitter<'a> {
 
     /// A tool that kept the whole itself and shows a part of it did what is done here for the others.
     fn of_the_tool(&mut self, output: &ToolOutput) {
-        let Some(Truncation { shown, total, artifact: Some(id), .. }) = &output.truncated else { return };
+        let Some(Truncation {
+            shown,
+            total,
+            artifact: Some(id),
+            ..
+        }) = &output.truncated
+        else {
+            return;
+        };
         self.fitted.persistence.get_or_insert_with(|| {
             Box::new(ResultPersistence {
                 strategy: PersistStrategy::PreviewAndPersist,
@@ -411,7 +523,9 @@ impl<'a> Fitter<'a> {
 impl std::fmt::Display for Readers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.read, self.search) {
-            (true, true) => f.write_str(": `read_result` reads on, `search_result` looks through it"),
+            (true, true) => {
+                f.write_str(": `read_result` reads on, `search_result` looks through it")
+            }
             (true, false) => f.write_str(": `read_result` reads on"),
             (false, true) => f.write_str(": `search_result` looks through it"),
             (false, false) => Ok(()),
@@ -434,18 +548,25 @@ fn as_text(piece: &Content) -> Option<&str> {
 fn bytes_of(piece: &mut Content) -> Vec<u8> {
     let decoded = |data: String| STANDARD.decode(&data).unwrap_or_else(|_| data.into_bytes());
     match piece {
-        Content::Image { data, .. } | Content::Binary { data, .. } | Content::Audio { data, .. } => {
-            decoded(std::mem::take(data))
-        }
-        Content::Resource { text: Some(text), .. } => std::mem::take(text).into_bytes(),
-        Content::Resource { data: Some(data), .. } => decoded(std::mem::take(data)),
+        Content::Image { data, .. }
+        | Content::Binary { data, .. }
+        | Content::Audio { data, .. } => decoded(std::mem::take(data)),
+        Content::Resource {
+            text: Some(text), ..
+        } => std::mem::take(text).into_bytes(),
+        Content::Resource {
+            data: Some(data), ..
+        } => decoded(std::mem::take(data)),
         Content::Text { .. } | Content::Resource { .. } | Content::Link { .. } => Vec::new(),
     }
 }
 
 /// Takes all text out, joined as a reader of text gets it, and tells where it began.
 fn take_text(content: &mut Vec<Content>) -> (usize, String) {
-    let at = content.iter().position(|piece| as_text(piece).is_some()).unwrap_or_default();
+    let at = content
+        .iter()
+        .position(|piece| as_text(piece).is_some())
+        .unwrap_or_default();
     let mut whole: Option<String> = None;
     content.retain_mut(|piece| match piece {
         Content::Text { text } => {

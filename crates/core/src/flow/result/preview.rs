@@ -28,7 +28,13 @@ impl Preview {
     pub(super) fn with_note(self, note: &str) -> Vec<String> {
         match self {
             Self::Ends { head, tail } => {
-                let gap = |text: &str| if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                let gap = |text: &str| {
+                    if text.is_empty() || text.ends_with('\n') {
+                        ""
+                    } else {
+                        "\n"
+                    }
+                };
                 vec![format!("{head}{}[… {note} …]\n{tail}", gap(&head))]
             }
             // In a piece of its own, so that a program can still read the first one.
@@ -49,22 +55,40 @@ pub(super) fn as_json(text: &str, largest: usize) -> Option<Value> {
 
 /// How many values a JSON text can hold at most: each but the first stands behind a comma, a colon or a bracket.
 fn value_bound(json: &str) -> usize {
-    json.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count()
+    json.bytes()
+        .filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{'))
+        .count()
 }
 
 /// Two thirds of the room for the beginning, the rest for the end: logs tell at their end how they went. Whole lines,
 /// where lines are not much longer than the room.
 pub(super) fn of_text(text: &str, room: usize) -> Preview {
     let (first, last) = (room - room / 3, room / 3);
-    let head_end = text.char_indices().nth(first).map_or(text.len(), |(byte, _)| byte);
+    let head_end = text
+        .char_indices()
+        .nth(first)
+        .map_or(text.len(), |(byte, _)| byte);
     let tail_start = match last {
         0 => text.len(),
-        last => text.char_indices().rev().nth(last - 1).map_or(0, |(byte, _)| byte),
+        last => text
+            .char_indices()
+            .rev()
+            .nth(last - 1)
+            .map_or(0, |(byte, _)| byte),
     };
     let (head, tail) = (&text[..head_end], &text[tail_start.max(head_end)..]);
-    let whole_head = head.rfind('\n').map(|at| &head[..=at]).filter(|whole| whole.len() * 2 >= head.len());
-    let whole_tail = tail.find('\n').map(|at| &tail[at + 1..]).filter(|whole| whole.len() * 2 >= tail.len());
-    Preview::Ends { head: whole_head.unwrap_or(head).to_owned(), tail: whole_tail.unwrap_or(tail).to_owned() }
+    let whole_head = head
+        .rfind('\n')
+        .map(|at| &head[..=at])
+        .filter(|whole| whole.len() * 2 >= head.len());
+    let whole_tail = tail
+        .find('\n')
+        .map(|at| &tail[at + 1..])
+        .filter(|whole| whole.len() * 2 >= tail.len());
+    Preview::Ends {
+        head: whole_head.unwrap_or(head).to_owned(),
+        tail: whole_tail.unwrap_or(tail).to_owned(),
+    }
 }
 
 /// Keys, types, lengths and first items, as many as there is room for.
@@ -98,7 +122,9 @@ mod tests {
     #[test]
     fn a_text_of_too_many_values_is_not_read_in() {
         assert!(
-            as_json("[1, 2]", 100).is_some() && as_json("[1, 2]", 5).is_none() && as_json("1", 9).is_none()
+            as_json("[1, 2]", 100).is_some()
+                && as_json("[1, 2]", 5).is_none()
+                && as_json("1", 9).is_none()
         );
         let values = |count: usize| format!("[{}]", vec!["[]"; count].join(","));
         assert!(as_json(&values(100_000), 8 << 20).is_some());

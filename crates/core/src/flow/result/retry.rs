@@ -6,22 +6,43 @@ use toolpost_model::{ErrorClass, Recoverability, RetryGuidance};
 /// Whether the caller can get further, and what a retry needs. `untouched`: nothing was changed, or doing it twice is
 /// doing it once.
 pub(super) fn after_failure(class: ErrorClass, untouched: bool) -> (Recoverability, RetryGuidance) {
-    let retry = RetryGuidance { safe: untouched, ..RetryGuidance::SAFE };
+    let retry = RetryGuidance {
+        safe: untouched,
+        ..RetryGuidance::SAFE
+    };
     // What was half done is not undone by other arguments.
-    let unless_touched = |way| if untouched { way } else { Recoverability::Never };
+    let unless_touched = |way| {
+        if untouched {
+            way
+        } else {
+            Recoverability::Never
+        }
+    };
     match class {
         ErrorClass::InvalidArguments
         | ErrorClass::SchemaValidationFailed
         | ErrorClass::SandboxViolation
-        | ErrorClass::ResultTooLarge => {
-            (Recoverability::ChangeCall, RetryGuidance { change_arguments: true, ..retry })
-        }
-        ErrorClass::UnknownTool | ErrorClass::SchemaNotLoaded => {
-            (Recoverability::ChangeCall, RetryGuidance { discover_first: true, ..retry })
-        }
-        ErrorClass::ApprovalRejected | ErrorClass::ApprovalPending => {
-            (Recoverability::Operator, RetryGuidance { needs_approval: true, ..retry })
-        }
+        | ErrorClass::ResultTooLarge => (
+            Recoverability::ChangeCall,
+            RetryGuidance {
+                change_arguments: true,
+                ..retry
+            },
+        ),
+        ErrorClass::UnknownTool | ErrorClass::SchemaNotLoaded => (
+            Recoverability::ChangeCall,
+            RetryGuidance {
+                discover_first: true,
+                ..retry
+            },
+        ),
+        ErrorClass::ApprovalRejected | ErrorClass::ApprovalPending => (
+            Recoverability::Operator,
+            RetryGuidance {
+                needs_approval: true,
+                ..retry
+            },
+        ),
         ErrorClass::PolicyBlocked
         | ErrorClass::PermissionDenied
         | ErrorClass::SetupRequired

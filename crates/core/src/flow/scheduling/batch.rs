@@ -113,7 +113,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Batches {
     /// Takes a call's place.
-    pub(crate) fn join(&self, place: &BatchPlace, live: &Arc<LiveCall>) -> Result<Member, BatchRefusal> {
+    pub(crate) fn join(
+        &self,
+        place: &BatchPlace,
+        live: &Arc<LiveCall>,
+    ) -> Result<Member, BatchRefusal> {
         if place.id.len() > ID_BYTES {
             return Err(BatchRefusal::Id(place.id.len()));
         }
@@ -127,10 +131,20 @@ impl Batches {
         state.insert(place.index, slot);
         drop(state);
         batch.changed();
-        let member = Member { batch, index: place.index, call: live.id };
-        let Err(refusal) = joined else { return Ok(member) };
+        let member = Member {
+            batch,
+            index: place.index,
+            call: live.id,
+        };
+        let Err(refusal) = joined else {
+            return Ok(member);
+        };
         let given_up = matches!(refusal, BatchRefusal::GivenUp(_));
-        member.end(if given_up { Ended::GivenUp } else { Ended::Failed });
+        member.end(if given_up {
+            Ended::GivenUp
+        } else {
+            Ended::Failed
+        });
         Err(refusal)
     }
 
@@ -141,9 +155,13 @@ impl Batches {
         }
         known.retain(|_, batch| !lock(&batch.state).is_over_for(KEPT));
         if known.len() >= MOST_BATCHES {
-            let over = known.iter().filter(|(_, batch)| lock(&batch.state).is_over_for(Duration::ZERO));
+            let over = known
+                .iter()
+                .filter(|(_, batch)| lock(&batch.state).is_over_for(Duration::ZERO));
             let oldest = over.min_by_key(|(_, batch)| lock(&batch.state).last_change());
-            let oldest = oldest.map(|(id, _)| id.clone()).ok_or(BatchRefusal::TooMany)?;
+            let oldest = oldest
+                .map(|(id, _)| id.clone())
+                .ok_or(BatchRefusal::TooMany)?;
             known.remove(&oldest);
         }
         let batch = Arc::new(Batch {
@@ -205,7 +223,10 @@ impl Member {
 
     /// Counts the answer among those held back. `None`: there is no room, so that it is given out at once.
     pub(crate) fn hold_back(&self, bytes: usize) -> Option<HeldBack> {
-        let held = HeldBack { all: Arc::clone(&self.batch.held_back), bytes };
+        let held = HeldBack {
+            all: Arc::clone(&self.batch.held_back),
+            bytes,
+        };
         let before = held.all.fetch_add(bytes, Ordering::Relaxed);
         (before + bytes <= HELD_BACK).then_some(held)
     }

@@ -26,7 +26,8 @@ struct WaitingChild {
 impl WaitingChild {
     fn of(table: &Table, need: &Need) -> Self {
         let conflicts = |other: &Need| locks::conflict(&other.uses, &need.uses);
-        let within = |other: &Need, bound: &Bound| other.bounds.iter().any(|one| one.on == bound.on);
+        let within =
+            |other: &Need, bound: &Bound| other.bounds.iter().any(|one| one.on == bound.on);
         let full = |bound: &Bound| {
             let holders = holders(table, |other| within(other, bound));
             (holders.len() >= bound.most).then_some(holders)
@@ -40,30 +41,53 @@ impl WaitingChild {
 
     fn can_run(&self, can_end: &HashSet<InvocationId>) -> bool {
         self.locked_by.iter().all(|call| can_end.contains(call))
-            && self.bounded_by.iter().all(|holders| holders.iter().any(|call| can_end.contains(call)))
+            && self
+                .bounded_by
+                .iter()
+                .all(|holders| holders.iter().any(|call| can_end.contains(call)))
     }
 }
 
 fn holders(table: &Table, which: impl Fn(&Need) -> bool) -> Vec<InvocationId> {
-    table.holders.values().filter(|need| which(need)).map(|need| need.call).collect()
+    table
+        .holders
+        .values()
+        .filter(|need| which(need))
+        .map(|need| need.call)
+        .collect()
 }
 
 /// Whether the call that made it could never end if it waited. A running call can end when the calls it made can: those
 /// that run, and those that wait for calls that can end.
 pub(super) fn would_close(table: &Table, need: &Need) -> bool {
-    let Some(parent) = need.parent else { return false };
-    let nested = table.waiting.range(..Ticket::FIRST_ORDINARY).map(|(_, waiting)| &*waiting.need);
-    let waiting: Vec<WaitingChild> =
-        nested.chain([need]).map(|waiting| WaitingChild::of(table, waiting)).collect();
+    let Some(parent) = need.parent else {
+        return false;
+    };
+    let nested = table
+        .waiting
+        .range(..Ticket::FIRST_ORDINARY)
+        .map(|(_, waiting)| &*waiting.need);
+    let waiting: Vec<WaitingChild> = nested
+        .chain([need])
+        .map(|waiting| WaitingChild::of(table, waiting))
+        .collect();
     let mut can_end: HashSet<InvocationId> = HashSet::new();
     loop {
         let ends = |call: InvocationId| {
-            let mut runs = table.holders.values().filter(|other| other.parent == Some(call));
+            let mut runs = table
+                .holders
+                .values()
+                .filter(|other| other.parent == Some(call));
             let mut waits = waiting.iter().filter(|child| child.parent == Some(call));
-            runs.all(|child| can_end.contains(&child.call)) && waits.all(|child| child.can_run(&can_end))
+            runs.all(|child| can_end.contains(&child.call))
+                && waits.all(|child| child.can_run(&can_end))
         };
-        let more: Vec<InvocationId> =
-            table.holders.keys().copied().filter(|call| !can_end.contains(call) && ends(*call)).collect();
+        let more: Vec<InvocationId> = table
+            .holders
+            .keys()
+            .copied()
+            .filter(|call| !can_end.contains(call) && ends(*call))
+            .collect();
         if more.is_empty() {
             return !can_end.contains(&parent);
         }

@@ -46,7 +46,8 @@ impl Crowd {
 
 impl Side {
     fn blocks(&self, access: Access, ticket: Option<Ticket>) -> bool {
-        self.writers.is_before(ticket) || (access == Access::Write && self.readers.is_before(ticket))
+        self.writers.is_before(ticket)
+            || (access == Access::Write && self.readers.is_before(ticket))
     }
 
     fn crowd(&mut self, access: Access) -> &mut Crowd {
@@ -79,14 +80,27 @@ impl Node {
         } else if self.here.readers.holding > 0 {
             return;
         }
-        let anybody = self.here.readers.waiting.first().into_iter().chain(writer).min();
+        let anybody = self
+            .here
+            .readers
+            .waiting
+            .first()
+            .into_iter()
+            .chain(writer)
+            .min();
         found.extend(before(&self.beneath.writers.waiting, anybody));
     }
 }
 
 /// Up to `end` and with it: one call may wait here in several ways, and is not in its own way.
-fn before<'a>(waiting: &'a BTreeSet<Ticket>, end: Option<&'a Ticket>) -> impl Iterator<Item = Ticket> + 'a {
-    waiting.iter().take_while(move |ticket| end.is_none_or(|end| *ticket <= end)).copied()
+fn before<'a>(
+    waiting: &'a BTreeSet<Ticket>,
+    end: Option<&'a Ticket>,
+) -> impl Iterator<Item = Ticket> + 'a {
+    waiting
+        .iter()
+        .take_while(move |ticket| end.is_none_or(|end| *ticket <= end))
+        .copied()
 }
 
 impl LockTable {
@@ -104,8 +118,9 @@ impl LockTable {
         let access = wanted.access;
         let here = self.nodes.get(wanted.key.as_str());
         let mut above = wanted.key.ancestors().filter_map(|key| self.nodes.get(key));
-        !here.is_some_and(|node| node.here.blocks(access, ticket) || node.beneath.blocks(access, ticket))
-            && !above.any(|node| node.here.blocks(access, ticket))
+        !here.is_some_and(|node| {
+            node.here.blocks(access, ticket) || node.beneath.blocks(access, ticket)
+        }) && !above.any(|node| node.here.blocks(access, ticket))
     }
 
     pub(super) fn take(&mut self, uses: &[ResourceUse]) {
@@ -158,7 +173,9 @@ impl LockTable {
         };
         for one in uses {
             at(one.key.as_str(), |node| &mut node.here, one.access);
-            one.key.ancestors().for_each(|key| at(key, |node| &mut node.beneath, one.access));
+            one.key
+                .ancestors()
+                .for_each(|key| at(key, |node| &mut node.beneath, one.access));
         }
     }
 }
@@ -183,7 +200,9 @@ pub(super) fn collide(a: &ResourceUse, b: &ResourceUse) -> bool {
 }
 
 fn is_beneath(inner: &str, outer: &str) -> bool {
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    inner
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -194,7 +213,8 @@ mod tests {
     use super::{super::need::Ticket, LockTable, collide};
 
     fn any_use() -> impl Strategy<Value = ResourceUse> {
-        let path = prop::collection::vec("[ab]{1,2}", 0..4).prop_map(|parts| format!("/{}", parts.join("/")));
+        let path = prop::collection::vec("[ab]{1,2}", 0..4)
+            .prop_map(|parts| format!("/{}", parts.join("/")));
         (path, any::<bool>()).prop_map(|(path, write)| ResourceUse {
             key: ResourceKey::path(&path),
             access: if write { Access::Write } else { Access::Read },

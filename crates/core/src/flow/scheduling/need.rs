@@ -1,6 +1,8 @@
 //! What a call needs to run, and its place among those that wait.
 
-use toolpost_model::{Access, Effects, InvocationId, Principal, ResourceKey, ResourceUse, SessionId, ToolId};
+use toolpost_model::{
+    Access, Effects, InvocationId, Principal, ResourceKey, ResourceUse, SessionId, ToolId,
+};
 
 use super::{QueueFull, locks};
 use crate::{flow::invocation::Parent, port::SourceIndex};
@@ -43,7 +45,11 @@ impl Ticket {
     pub(super) const FIRST_ORDINARY: Self = Self(1 << 63);
 
     pub(super) fn number(number: u64, nested: bool) -> Self {
-        Self(if nested { number } else { number | Self::FIRST_ORDINARY.0 })
+        Self(if nested {
+            number
+        } else {
+            number | Self::FIRST_ORDINARY.0
+        })
     }
 
     pub(super) fn is_nested(self) -> bool {
@@ -68,21 +74,47 @@ pub(super) struct Need {
 impl Need {
     /// What a call needs beside what the calls above it hold.
     pub(super) fn of(wanted: Wanted<'_>) -> Result<Self, QueueFull> {
-        let Wanted { call, principal, session, effects, alone, parent, bounds } = wanted;
-        let held = parent.map(|parent| parent.held.as_slice()).unwrap_or_default();
+        let Wanted {
+            call,
+            principal,
+            session,
+            effects,
+            alone,
+            parent,
+            bounds,
+        } = wanted;
+        let held = parent
+            .map(|parent| parent.held.as_slice())
+            .unwrap_or_default();
         let missing = |wanted: &&ResourceUse| !held.iter().any(|one| locks::covers(one, wanted));
         let mut uses: Vec<ResourceUse> = effects.uses.iter().filter(missing).cloned().collect();
         if let Some(parent) = parent {
             // In its parent's place in the session a call cannot be alone there; among its siblings it can.
             let access = if alone { Access::Write } else { Access::Read };
-            uses.push(ResourceUse { key: ResourceKey::new("siblings", &parent.id.to_string()), access });
+            uses.push(ResourceUse {
+                key: ResourceKey::new("siblings", &parent.id.to_string()),
+                access,
+            });
         }
-        if let Some(one) = held.iter().find(|one| uses.iter().any(|wanted| locks::collide(one, wanted))) {
-            return Err(QueueFull::HeldAbove { key: one.key.as_str().to_owned() });
+        if let Some(one) = held
+            .iter()
+            .find(|one| uses.iter().any(|wanted| locks::collide(one, wanted)))
+        {
+            return Err(QueueFull::HeldAbove {
+                key: one.key.as_str().to_owned(),
+            });
         }
         let parent = parent.map(|parent| parent.id);
         let (principal, session) = (principal.clone(), session.clone());
-        Ok(Self { call, principal, session, alone: alone && parent.is_none(), parent, uses, bounds })
+        Ok(Self {
+            call,
+            principal,
+            session,
+            alone: alone && parent.is_none(),
+            parent,
+            uses,
+            bounds,
+        })
     }
 
     pub(super) fn is_nested(&self) -> bool {

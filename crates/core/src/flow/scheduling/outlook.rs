@@ -103,16 +103,31 @@ pub enum WaitReason {
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HostSlot(slots) => write!(f, "a slot of the host: {slots} (`limits.concurrency`)"),
+            Self::HostSlot(slots) => {
+                write!(f, "a slot of the host: {slots} (`limits.concurrency`)")
+            }
             Self::PrincipalSlot(slots) => {
-                write!(f, "a slot of its caller: {slots} (`limits.share` of `limits.concurrency`)")
+                write!(
+                    f,
+                    "a slot of its caller: {slots} (`limits.share` of `limits.concurrency`)"
+                )
             }
             Self::SessionSlot(slots) => {
-                write!(f, "a slot of its session: {slots} (`limits.session_concurrency`)")
+                write!(
+                    f,
+                    "a slot of its session: {slots} (`limits.session_concurrency`)"
+                )
             }
-            Self::ToolSlot(slots) => write!(f, "a slot of its tool: {slots} (`tools.NAME.concurrency`)"),
+            Self::ToolSlot(slots) => {
+                write!(f, "a slot of its tool: {slots} (`tools.NAME.concurrency`)")
+            }
             Self::SourceSlot(slots) => write!(f, "a slot of its source: {slots}"),
-            Self::Resource { key, access, held_by, others } => {
+            Self::Resource {
+                key,
+                access,
+                held_by,
+                others,
+            } => {
                 let wants = match access {
                     Access::Read => "to read",
                     Access::Write => "alone",
@@ -124,7 +139,9 @@ impl fmt::Display for WaitReason {
                     count => write!(f, ", which {count} calls hold"),
                 }
             }
-            Self::ToBeAlone { running } => write!(f, "the {running} other calls of its session to end"),
+            Self::ToBeAlone { running } => {
+                write!(f, "the {running} other calls of its session to end")
+            }
             Self::ToBeBeside => write!(f, "a call of its session that runs alone"),
             Self::Turn => write!(f, "calls that were passed over before"),
             Self::Batch => write!(f, "other calls of its batch"),
@@ -157,8 +174,11 @@ impl Slots {
 
 pub(super) fn of(table: &Table, need: &Need) -> Outlook {
     let waits_for = reasons(table, need);
-    let refused =
-        if waits_for.is_empty() { None } else { table.check_room(&need.principal, &need.session).err() };
+    let refused = if waits_for.is_empty() {
+        None
+    } else {
+        table.check_room(&need.principal, &need.session).err()
+    };
     let own_limit = |bound: &Bound| OwnLimit {
         of: match bound.on {
             Bounded::Tool(_) => "tool",
@@ -191,8 +211,15 @@ pub(super) fn reasons(table: &Table, need: &Need) -> Vec<WaitReason> {
         }
     }
     let ticket = (!need.is_nested()).then(|| table.next_ticket());
-    let blocked = need.uses.iter().filter(|one| !table.locks.free(std::slice::from_ref(one), ticket));
-    found.extend(blocked.take(TOLD_RESOURCES).map(|wanted| resource(table, need, wanted)));
+    let blocked = need
+        .uses
+        .iter()
+        .filter(|one| !table.locks.free(std::slice::from_ref(one), ticket));
+    found.extend(
+        blocked
+            .take(TOLD_RESOURCES)
+            .map(|wanted| resource(table, need, wanted)),
+    );
     if let Some(ticket) = ticket {
         found.extend(own_slot(table, need, ticket));
     }
@@ -211,7 +238,9 @@ fn own_slot(table: &Table, need: &Need, ticket: Ticket) -> Vec<WaitReason> {
     }
     if !table.lets_in(need, ticket) {
         found.push(match need.alone {
-            true => WaitReason::ToBeAlone { running: session.used },
+            true => WaitReason::ToBeAlone {
+                running: session.used,
+            },
             false => WaitReason::ToBeBeside,
         });
     }
@@ -225,24 +254,41 @@ fn no_slot(table: &Table, refusal: ShareRefusal) -> WaitReason {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     match refusal {
         ShareRefusal::Total { .. } => WaitReason::HostSlot(table.host_slots()),
-        ShareRefusal::Agents { limit } => {
-            WaitReason::HostSlot(Slots { used: count(limit), limit: count(limit) })
-        }
+        ShareRefusal::Agents { limit } => WaitReason::HostSlot(Slots {
+            used: count(limit),
+            limit: count(limit),
+        }),
         ShareRefusal::Share { own, limit } | ShareRefusal::Headroom { own, limit } => {
-            WaitReason::PrincipalSlot(Slots { used: count(own), limit: count(limit) })
+            WaitReason::PrincipalSlot(Slots {
+                used: count(own),
+                limit: count(limit),
+            })
         }
     }
 }
 
 fn resource(table: &Table, need: &Need, wanted: &ResourceUse) -> WaitReason {
     let collides = |other: &Need| other.uses.iter().any(|one| locks::collide(one, wanted));
-    let holders: Vec<&Need> =
-        table.holders.values().map(|holder| &**holder).filter(|one| collides(one)).collect();
+    let holders: Vec<&Need> = table
+        .holders
+        .values()
+        .map(|holder| &**holder)
+        .filter(|one| collides(one))
+        .collect();
     // Whose calls run beside a caller's own is not its business; that they do is.
     let own = |holder: &&&Need| holder.session == need.session;
-    let mut held_by: Vec<InvocationId> = holders.iter().filter(own).map(|holder| holder.call).collect();
+    let mut held_by: Vec<InvocationId> = holders
+        .iter()
+        .filter(own)
+        .map(|holder| holder.call)
+        .collect();
     let others = holders.len() - held_by.len();
     held_by.sort_unstable();
     held_by.truncate(TOLD_CALLS);
-    WaitReason::Resource { key: wanted.key.clone(), access: wanted.access, held_by, others }
+    WaitReason::Resource {
+        key: wanted.key.clone(),
+        access: wanted.access,
+        held_by,
+        others,
+    }
 }

@@ -139,7 +139,10 @@ impl Principals {
     }
 
     fn forget_idle(&mut self, principal: &Principal) {
-        let is_idle = self.loads.get(principal).is_some_and(|load| load.running == 0 && load.queued == 0);
+        let is_idle = self
+            .loads
+            .get(principal)
+            .is_some_and(|load| load.running == 0 && load.queued == 0);
         if is_idle {
             self.loads.remove(principal);
             self.active_agents -= usize::from(principal.role == Role::Agent);
@@ -164,7 +167,10 @@ impl Principals {
     pub(super) fn begin(&mut self, need: &Need, in_session: usize) {
         *self.running.of(need.principal.role) += 1;
         self.given += 1;
-        let served = ServedAt { given: self.given, arrival: 0 };
+        let served = ServedAt {
+            given: self.given,
+            arrival: 0,
+        };
         let load = self.load(&need.principal);
         load.running += 1;
         load.served = served;
@@ -190,20 +196,29 @@ impl Principals {
     /// A call waits for nothing but a slot.
     pub(super) fn line_up(&mut self, need: &Need, in_session: usize, ticket: Ticket) {
         self.arrivals += 1;
-        let (session_most, served) =
-            (self.session_most, ServedAt { given: self.given, arrival: self.arrivals });
+        let (session_most, served) = (
+            self.session_most,
+            ServedAt {
+                given: self.given,
+                arrival: self.arrivals,
+            },
+        );
         let load = self.load(&need.principal);
         if load.turns.is_none() {
             load.served = served;
         }
-        let turns = load.turns.get_or_insert_with(|| Box::new(Turns::new(session_most)));
+        let turns = load
+            .turns
+            .get_or_insert_with(|| Box::new(Turns::new(session_most)));
         turns.add(&need.session, in_session, &need.bounds, ticket);
         self.show(&need.principal);
     }
 
     /// It left, or has to wait for something else again.
     pub(super) fn step_out(&mut self, need: &Need, ticket: Ticket) {
-        let Some(load) = self.loads.get_mut(&need.principal) else { return };
+        let Some(load) = self.loads.get_mut(&need.principal) else {
+            return;
+        };
         if let Some(turns) = &mut load.turns {
             turns.remove(&need.session, &need.bounds, ticket);
             if turns.is_empty() {
@@ -215,7 +230,10 @@ impl Principals {
 
     /// Whether a newcomer would take the slot that its session keeps for a call that was passed over.
     pub(super) fn is_kept_from(&self, need: &Need) -> bool {
-        let turns = self.loads.get(&need.principal).and_then(|load| load.turns.as_ref());
+        let turns = self
+            .loads
+            .get(&need.principal)
+            .and_then(|load| load.turns.as_ref());
         turns.is_some_and(|turns| turns.is_kept_from(&need.session, &need.bounds))
     }
 
@@ -230,14 +248,25 @@ impl Principals {
             turns.next(&has_room)
         };
         let is_passed_over = |served: &ServedAt| self.given - served.given >= PATIENCE;
-        let passed_over = self.by_wait.iter().take_while(|(served, _)| is_passed_over(served));
-        let first = passed_over.map(|(_, principal)| principal).find_map(ticket_of);
-        first.or_else(|| self.by_load.iter().find_map(|(_, _, principal)| ticket_of(principal)))
+        let passed_over = self
+            .by_wait
+            .iter()
+            .take_while(|(served, _)| is_passed_over(served));
+        let first = passed_over
+            .map(|(_, principal)| principal)
+            .find_map(ticket_of);
+        first.or_else(|| {
+            self.by_load
+                .iter()
+                .find_map(|(_, _, principal)| ticket_of(principal))
+        })
     }
 
     /// Puts a principal where it belongs in line.
     fn show(&mut self, principal: &Principal) {
-        let Some(load) = self.loads.get_mut(principal) else { return };
+        let Some(load) = self.loads.get_mut(principal) else {
+            return;
+        };
         let now = load.turns.is_some().then_some((load.running, load.served));
         let before = std::mem::replace(&mut load.shown, now);
         if before == now {

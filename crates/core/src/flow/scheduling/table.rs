@@ -47,7 +47,8 @@ struct SessionLoad {
 impl SessionLoad {
     /// Whether a call may run beside those of its session that run and those that came before it.
     fn lets_in(&self, alone: bool, ticket: Ticket) -> bool {
-        let is_first = |waiting: &BTreeSet<Ticket>| waiting.first().is_none_or(|first| *first >= ticket);
+        let is_first =
+            |waiting: &BTreeSet<Ticket>| waiting.first().is_none_or(|first| *first >= ticket);
         if alone {
             self.running == 0 && is_first(&self.waiting)
         } else {
@@ -58,7 +59,10 @@ impl SessionLoad {
     /// Who may be let in now that a call has left: the first that must be alone, and all before it.
     fn freed(&self) -> Vec<Ticket> {
         let alone = self.waiting_alone.first();
-        let before = self.waiting.iter().take_while(|ticket| alone.is_none_or(|alone| *ticket < alone));
+        let before = self
+            .waiting
+            .iter()
+            .take_while(|ticket| alone.is_none_or(|alone| *ticket < alone));
         before.chain(alone).copied().collect()
     }
 
@@ -113,25 +117,39 @@ impl Table {
     }
 
     pub(super) fn host_slots(&self) -> Slots {
-        Slots { used: self.principals.running(), limit: self.limits.concurrency }
+        Slots {
+            used: self.principals.running(),
+            limit: self.limits.concurrency,
+        }
     }
 
     pub(super) fn session_slots(&self, session: &SessionId) -> Slots {
         let used = self.sessions.get(session).map_or(0, |load| load.running);
-        Slots { used, limit: self.limits.session_concurrency }
+        Slots {
+            used,
+            limit: self.limits.session_concurrency,
+        }
     }
 
     pub(super) fn queue_slots(&self) -> Slots {
-        Slots { used: self.principals.queued(), limit: self.limits.queue }
+        Slots {
+            used: self.principals.queued(),
+            limit: self.limits.queue,
+        }
     }
 
     pub(super) fn slots_of(&self, bound: &Bound) -> Slots {
-        Slots { used: self.bounded.get(&bound.on).copied().unwrap_or_default(), limit: bound.most }
+        Slots {
+            used: self.bounded.get(&bound.on).copied().unwrap_or_default(),
+            limit: bound.most,
+        }
     }
 
     /// Whether its session lets a call in beside those that run and those that came before it.
     pub(super) fn lets_in(&self, need: &Need, ticket: Ticket) -> bool {
-        self.sessions.get(&need.session).is_none_or(|load| load.lets_in(need.alone, ticket))
+        self.sessions
+            .get(&need.session)
+            .is_none_or(|load| load.lets_in(need.alone, ticket))
     }
 
     /// Admits a newcomer that is in nobody's way.
@@ -180,7 +198,11 @@ impl Table {
                 load.waiting_alone.insert(ticket);
             }
         }
-        let waiting = Waiting { need: Arc::clone(need), admit, waits_for: WaitsFor::Others };
+        let waiting = Waiting {
+            need: Arc::clone(need),
+            admit,
+            waits_for: WaitsFor::Others,
+        };
         self.waiting.insert(ticket, waiting);
         self.look_again([ticket]);
         ticket
@@ -188,14 +210,28 @@ impl Table {
 
     /// A principal may fill its part of the queue, and one session half of the queue, so that neither keeps the others
     /// out.
-    pub(super) fn check_room(&self, principal: &Principal, session: &SessionId) -> Result<(), QueueFull> {
-        self.principals.check_place(principal).map_err(QueueFull::Shared)?;
+    pub(super) fn check_room(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<(), QueueFull> {
+        self.principals
+            .check_place(principal)
+            .map_err(QueueFull::Shared)?;
         let share = self.limits.queue.div_ceil(2);
         let own = self.sessions.get(session).map_or(0, |load| load.queued);
-        if own >= share { Err(QueueFull::Session { share }) } else { Ok(()) }
+        if own >= share {
+            Err(QueueFull::Session { share })
+        } else {
+            Ok(())
+        }
     }
 
-    pub(super) fn hold(&mut self, principal: &Principal, session: &SessionId) -> Result<(), QueueFull> {
+    pub(super) fn hold(
+        &mut self,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<(), QueueFull> {
         self.check_room(principal, session)?;
         self.principals.join_queue(principal);
         self.sessions.entry(session.clone()).or_default().queued += 1;
@@ -222,7 +258,9 @@ impl Table {
 
     /// Takes a call out of the queue. `false`: it was not there.
     pub(super) fn leave(&mut self, ticket: Ticket) -> bool {
-        let Some(waiting) = self.unqueue(ticket) else { return false };
+        let Some(waiting) = self.unqueue(ticket) else {
+            return false;
+        };
         self.freed(&waiting.need);
         true
     }
@@ -268,7 +306,11 @@ impl Table {
     }
 
     fn has_room(&self, lane: &Lane) -> bool {
-        lane.iter().all(|bound| self.bounded.get(&bound.on).is_none_or(|&running| running < bound.most))
+        lane.iter().all(|bound| {
+            self.bounded
+                .get(&bound.on)
+                .is_none_or(|&running| running < bound.most)
+        })
     }
 
     /// Whether a call waits for nothing but a slot: no running call and no earlier one in the queue is in its way.
@@ -295,13 +337,18 @@ impl Table {
     /// Looks whether these still wait for others.
     fn look_again(&mut self, tickets: impl IntoIterator<Item = Ticket>) {
         for ticket in tickets.into_iter().filter(|ticket| !ticket.is_nested()) {
-            let Some(waiting) = self.waiting.get(&ticket) else { continue };
+            let Some(waiting) = self.waiting.get(&ticket) else {
+                continue;
+            };
             if waiting.waits_for == WaitsFor::Slot || !self.is_free(&waiting.need, ticket) {
                 continue;
             }
             let need = Arc::clone(&waiting.need);
             self.set_waits_for(ticket, WaitsFor::Slot);
-            let running = self.sessions.get(&need.session).map_or(0, |load| load.running);
+            let running = self
+                .sessions
+                .get(&need.session)
+                .map_or(0, |load| load.running);
             self.principals.line_up(&need, running, ticket);
         }
     }
@@ -317,13 +364,17 @@ impl Table {
         let nested = self.waiting.range(..Ticket::FIRST_ORDINARY);
         let nested: Vec<Ticket> = nested.map(|(ticket, _)| *ticket).collect();
         for ticket in nested {
-            let Some(waiting) = self.waiting.get(&ticket) else { continue };
+            let Some(waiting) = self.waiting.get(&ticket) else {
+                continue;
+            };
             if self.has_room(&waiting.need.bounds) && self.locks.free(&waiting.need.uses, None) {
                 self.admit(ticket);
             }
         }
         while let Some(ticket) = self.principals.next(|lane| self.has_room(lane)) {
-            let Some(waiting) = self.waiting.get(&ticket) else { break };
+            let Some(waiting) = self.waiting.get(&ticket) else {
+                break;
+            };
             if self.is_free(&waiting.need, ticket) {
                 self.admit(ticket);
             } else {
@@ -336,7 +387,9 @@ impl Table {
     }
 
     fn admit(&mut self, ticket: Ticket) {
-        let Some(waiting) = self.unqueue(ticket) else { return };
+        let Some(waiting) = self.unqueue(ticket) else {
+            return;
+        };
         self.take(&waiting.need);
         // A caller that left in this very moment gives the slot back itself: only it knows that it left.
         let _ = waiting.admit.send(());

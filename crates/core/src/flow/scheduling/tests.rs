@@ -8,7 +8,8 @@ use std::{
 
 use futures_util::FutureExt as _;
 use toolpost_model::{
-    Access, EffectClass, Effects, InvocationId, Principal, ResourceKey, SessionId, ShareRefusal, ShareRules,
+    Access, EffectClass, Effects, InvocationId, Principal, ResourceKey, SessionId, ShareRefusal,
+    ShareRules,
 };
 
 use super::{Bound, Bounded, Permit, QueueFull, Scheduler, SchedulerLimits, Wanted};
@@ -27,11 +28,21 @@ fn read(path: &str) -> Effects {
 }
 
 fn scheduler(concurrency: usize, session_concurrency: usize, queue: usize) -> Arc<Scheduler> {
-    Scheduler::new(SchedulerLimits { concurrency, session_concurrency, queue }, UNDIVIDED)
+    Scheduler::new(
+        SchedulerLimits {
+            concurrency,
+            session_concurrency,
+            queue,
+        },
+        UNDIVIDED,
+    )
 }
 
 /// Everything is for whoever comes first: how callers divide it is tested in `shares`.
-const UNDIVIDED: ShareRules = ShareRules { share: 100, operator_reserve: 0 };
+const UNDIVIDED: ShareRules = ShareRules {
+    share: 100,
+    operator_reserve: 0,
+};
 
 /// The one whose sessions these are.
 fn caller() -> Principal {
@@ -43,23 +54,49 @@ fn wanted<'a>(session: &'a SessionId, effects: &'a Effects) -> Wanted<'a> {
     wanted_by(&CALLER, session, effects)
 }
 
-fn wanted_by<'a>(principal: &'a Principal, session: &'a SessionId, effects: &'a Effects) -> Wanted<'a> {
+fn wanted_by<'a>(
+    principal: &'a Principal,
+    session: &'a SessionId,
+    effects: &'a Effects,
+) -> Wanted<'a> {
     let (call, alone) = (InvocationId::new(), !effects.concurrency_safe);
-    Wanted { call, principal, session, effects, alone, parent: None, bounds: Vec::new() }
+    Wanted {
+        call,
+        principal,
+        session,
+        effects,
+        alone,
+        parent: None,
+        bounds: Vec::new(),
+    }
 }
 
 /// Waits for as long as it takes.
-async fn admitted(scheduler: Arc<Scheduler>, who: &str, effects: Effects) -> Result<Permit, QueueFull> {
-    scheduler.admit(wanted(&session(who), &effects), |_| ()).await
+async fn admitted(
+    scheduler: Arc<Scheduler>,
+    who: &str,
+    effects: Effects,
+) -> Result<Permit, QueueFull> {
+    scheduler
+        .admit(wanted(&session(who), &effects), |_| ())
+        .await
 }
 
 /// Admits at once, or says that it would have to wait.
-fn try_admit(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Option<Result<Permit, QueueFull>> {
-    scheduler.admit(wanted(&session(who), effects), |_| ()).now_or_never()
+fn try_admit(
+    scheduler: &Arc<Scheduler>,
+    who: &str,
+    effects: &Effects,
+) -> Option<Result<Permit, QueueFull>> {
+    scheduler
+        .admit(wanted(&session(who), effects), |_| ())
+        .now_or_never()
 }
 
 fn runs(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) -> Permit {
-    try_admit(scheduler, who, effects).expect("must not wait").unwrap()
+    try_admit(scheduler, who, effects)
+        .expect("must not wait")
+        .unwrap()
 }
 
 fn waits(scheduler: &Arc<Scheduler>, who: &str, effects: &Effects) {
@@ -101,7 +138,10 @@ fn limits_hold_for_the_host_the_session_and_the_queue() {
     let mut waiting = Box::pin(admitted(queued, "c", read("/4")));
     assert!(waiting.as_mut().now_or_never().is_none());
     let refused = try_admit(&scheduler, "d", &read("/5")).unwrap();
-    assert_eq!(refused.err(), Some(QueueFull::Shared(ShareRefusal::Total { limit: 1 })));
+    assert_eq!(
+        refused.err(),
+        Some(QueueFull::Shared(ShareRefusal::Total { limit: 1 }))
+    );
     drop(first);
     assert!(waiting.as_mut().now_or_never().is_some());
 }
@@ -129,13 +169,23 @@ fn leaving_while_being_admitted_gives_back_once() {
             let scheduler = Arc::clone(&scheduler);
             std::thread::spawn(move || {
                 for round in 0..20_000 {
-                    let effects = if round % 2 == 0 { write("/w/x") } else { read("/w") };
-                    drop(try_admit(&scheduler, if thread % 2 == 0 { "a" } else { "b" }, &effects));
+                    let effects = if round % 2 == 0 {
+                        write("/w/x")
+                    } else {
+                        read("/w")
+                    };
+                    drop(try_admit(
+                        &scheduler,
+                        if thread % 2 == 0 { "a" } else { "b" },
+                        &effects,
+                    ));
                 }
             })
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
     assert_eq!(scheduler.load(), (0, 0));
     runs(&scheduler, "c", &write("/w"));
 }
@@ -168,9 +218,18 @@ struct Queue {
 
 impl Queue {
     fn add(&mut self, who: &str, effects: &Effects, bounds: Vec<Bound>) {
-        let (scheduler, session, effects) = (Arc::clone(&self.scheduler), session(who), effects.clone());
+        let (scheduler, session, effects) =
+            (Arc::clone(&self.scheduler), session(who), effects.clone());
         let mut one: Pin<Box<dyn Future<Output = _>>> = Box::pin(async move {
-            scheduler.admit(Wanted { bounds, ..wanted(&session, &effects) }, |_| ()).await
+            scheduler
+                .admit(
+                    Wanted {
+                        bounds,
+                        ..wanted(&session, &effects)
+                    },
+                    |_| (),
+                )
+                .await
         });
         assert!(one.as_mut().now_or_never().is_none(), "{who} must wait");
         self.waiting.push((who.to_owned(), one));
@@ -179,13 +238,14 @@ impl Queue {
     /// Those who were admitted meanwhile, with what they hold.
     fn admitted(&mut self) -> Vec<(String, Permit)> {
         let mut admitted = Vec::new();
-        self.waiting.retain_mut(|(who, one)| match one.as_mut().now_or_never() {
-            Some(permit) => {
-                admitted.push((who.clone(), permit.unwrap()));
-                false
-            }
-            None => true,
-        });
+        self.waiting
+            .retain_mut(|(who, one)| match one.as_mut().now_or_never() {
+                Some(permit) => {
+                    admitted.push((who.clone(), permit.unwrap()));
+                    false
+                }
+                None => true,
+            });
         admitted
     }
 }
@@ -193,8 +253,13 @@ impl Queue {
 #[test]
 fn a_free_slot_goes_to_the_session_with_the_fewest_running_calls_and_then_to_who_waits_longest() {
     let scheduler = scheduler(4, 4, 64);
-    let mut running = ["a", "a", "a", "b"].map(|who| runs(&scheduler, who, &read("/x"))).into_iter();
-    let mut queue = Queue { scheduler: Arc::clone(&scheduler), waiting: Vec::new() };
+    let mut running = ["a", "a", "a", "b"]
+        .map(|who| runs(&scheduler, who, &read("/x")))
+        .into_iter();
+    let mut queue = Queue {
+        scheduler: Arc::clone(&scheduler),
+        waiting: Vec::new(),
+    };
     // One session floods the queue before the others come.
     for who in ["a", "a", "a", "a", "b", "d", "c"] {
         queue.add(who, &read("/x"), Vec::new());
@@ -204,7 +269,13 @@ fn a_free_slot_goes_to_the_session_with_the_fewest_running_calls_and_then_to_who
         // Two of the flooding session end, then its last one, then that of `b`.
         drop(running.next());
         let admitted = queue.admitted();
-        assert_eq!(admitted.iter().map(|(who, _)| who.as_str()).collect::<Vec<_>>(), [expected]);
+        assert_eq!(
+            admitted
+                .iter()
+                .map(|(who, _)| who.as_str())
+                .collect::<Vec<_>>(),
+            [expected]
+        );
         kept.extend(admitted);
     }
 }
@@ -215,7 +286,10 @@ fn a_session_that_is_passed_over_goes_first_in_the_end() {
     let scheduler = scheduler(2, 2, 512);
     let _long = runs(&scheduler, "long", &read("/x"));
     let mut running = vec![("first".to_owned(), runs(&scheduler, "first", &read("/x")))];
-    let mut queue = Queue { scheduler: Arc::clone(&scheduler), waiting: Vec::new() };
+    let mut queue = Queue {
+        scheduler: Arc::clone(&scheduler),
+        waiting: Vec::new(),
+    };
     queue.add("long", &read("/x"), Vec::new());
     let mut passed = 0;
     loop {
@@ -227,7 +301,10 @@ fn a_session_that_is_passed_over_goes_first_in_the_end() {
             break;
         }
         passed += 1;
-        assert!(passed <= super::turns::PATIENCE, "passed over {passed} times");
+        assert!(
+            passed <= super::turns::PATIENCE,
+            "passed over {passed} times"
+        );
     }
     assert!(passed > 1, "others were served before");
 }
@@ -236,15 +313,33 @@ fn a_session_that_is_passed_over_goes_first_in_the_end() {
 #[test]
 fn a_call_of_a_limited_tool_gets_its_turn_in_a_busy_session() {
     let scheduler = scheduler(8, 2, 512);
-    let one = || vec![Bound { on: Bounded::Tool("t.one".parse().unwrap()), most: 1 }];
+    let one = || {
+        vec![Bound {
+            on: Bounded::Tool("t.one".parse().unwrap()),
+            most: 1,
+        }]
+    };
     let limited = |who: &str| {
         let (session, effects) = (session(who), read("/x"));
-        let wanted = Wanted { bounds: one(), ..wanted(&session, &effects) };
-        scheduler.admit(wanted, |_| ()).now_or_never().unwrap().unwrap()
+        let wanted = Wanted {
+            bounds: one(),
+            ..wanted(&session, &effects)
+        };
+        scheduler
+            .admit(wanted, |_| ())
+            .now_or_never()
+            .unwrap()
+            .unwrap()
     };
     let mut tool = vec![("other".to_owned(), limited("other"))];
-    let mut busy = vec![runs(&scheduler, "busy", &read("/x")), runs(&scheduler, "busy", &read("/x"))];
-    let mut queue = Queue { scheduler: Arc::clone(&scheduler), waiting: Vec::new() };
+    let mut busy = vec![
+        runs(&scheduler, "busy", &read("/x")),
+        runs(&scheduler, "busy", &read("/x")),
+    ];
+    let mut queue = Queue {
+        scheduler: Arc::clone(&scheduler),
+        waiting: Vec::new(),
+    };
     queue.add("busy", &read("/x"), one());
     for round in 0.. {
         assert!(round < 4 * super::turns::PATIENCE, "it never came");
@@ -275,7 +370,16 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     let (left, right) = (write("/left"), write("/right"));
     let admit = |call, effects: &Effects, parent: Option<&Parent>| {
         let session = session("a");
-        scheduler.admit(Wanted { call, parent, ..wanted(&session, effects) }, |_| ()).now_or_never()
+        scheduler
+            .admit(
+                Wanted {
+                    call,
+                    parent,
+                    ..wanted(&session, effects)
+                },
+                |_| (),
+            )
+            .now_or_never()
     };
     let _one = admit(one, &left, None).unwrap().unwrap();
     let _two = admit(two, &right, None).unwrap().unwrap();
@@ -289,11 +393,21 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
     };
     let (of_one, of_two) = (parent(one, &left), parent(two, &right));
     let session = session("a");
-    let nested = Wanted { parent: Some(&of_one), ..wanted(&session, &right) };
+    let nested = Wanted {
+        parent: Some(&of_one),
+        ..wanted(&session, &right)
+    };
     let mut first = Box::pin(scheduler.admit(nested, |_| ()));
-    assert!(first.as_mut().now_or_never().is_none(), "it waits for the other call to end");
+    assert!(
+        first.as_mut().now_or_never().is_none(),
+        "it waits for the other call to end"
+    );
     let second = admit(InvocationId::new(), &left, Some(&of_two)).unwrap();
-    assert_eq!(second.err(), Some(QueueFull::Circle), "and the other would wait for it");
+    assert_eq!(
+        second.err(),
+        Some(QueueFull::Circle),
+        "and the other would wait for it"
+    );
     drop(_two);
     assert!(first.as_mut().now_or_never().is_some());
 }
@@ -303,7 +417,10 @@ fn two_nested_calls_that_would_wait_for_each_other_do_not() {
 fn a_thousand_waiting_calls_are_admitted_in_order_one_by_one() {
     let scheduler = scheduler(8, 8, 4_096);
     let holder = runs(&scheduler, "a", &write("/w"));
-    let mut queue = Queue { scheduler: Arc::clone(&scheduler), waiting: Vec::new() };
+    let mut queue = Queue {
+        scheduler: Arc::clone(&scheduler),
+        waiting: Vec::new(),
+    };
     for number in 0..1_024 {
         queue.add(&format!("s{}", number % 32), &write("/w/file"), Vec::new());
     }
@@ -311,12 +428,16 @@ fn a_thousand_waiting_calls_are_admitted_in_order_one_by_one() {
     drop(holder);
     loop {
         let mut admitted = queue.admitted();
-        let Some((who, permit)) = admitted.pop() else { break };
+        let Some((who, permit)) = admitted.pop() else {
+            break;
+        };
         assert!(admitted.is_empty(), "writers of one file run alone");
         order.push(who);
         drop(permit);
     }
-    let expected: Vec<String> = (0..1_024).map(|number| format!("s{}", number % 32)).collect();
+    let expected: Vec<String> = (0..1_024)
+        .map(|number| format!("s{}", number % 32))
+        .collect();
     assert_eq!(order, expected);
     assert!(scheduler.table().is_empty());
 }
@@ -331,14 +452,28 @@ fn a_look_tells_what_stands_in_the_way_and_changes_nothing() {
     let scheduler = scheduler(3, 2, 4);
     assert!(reasons(&scheduler, "a", &write("/w/x")).is_empty());
     let first = runs(&scheduler, "a", &write("/w/x"));
-    assert_eq!(reasons(&scheduler, "a", &read("/w")), ["`path:/w` to read, which a call holds"]);
+    assert_eq!(
+        reasons(&scheduler, "a", &read("/w")),
+        ["`path:/w` to read, which a call holds"]
+    );
     let outlook = scheduler.look(wanted(&session("b"), &write("/w"))).unwrap();
-    let [super::WaitReason::Resource { held_by, others, .. }] = outlook.waits_for.as_slice() else {
+    let [
+        super::WaitReason::Resource {
+            held_by, others, ..
+        },
+    ] = outlook.waits_for.as_slice()
+    else {
         panic!("{:?}", outlook.waits_for)
     };
-    assert!(held_by.is_empty() && *others == 1, "another session's calls are counted, not named");
+    assert!(
+        held_by.is_empty() && *others == 1,
+        "another session's calls are counted, not named"
+    );
     let alone = Effects::unknown();
-    assert_eq!(reasons(&scheduler, "a", &alone), ["the 1 other calls of its session to end"]);
+    assert_eq!(
+        reasons(&scheduler, "a", &alone),
+        ["the 1 other calls of its session to end"]
+    );
     let second = runs(&scheduler, "a", &read("/1"));
     assert_eq!(
         reasons(&scheduler, "a", &read("/2")),
@@ -347,7 +482,10 @@ fn a_look_tells_what_stands_in_the_way_and_changes_nothing() {
     let third = runs(&scheduler, "b", &alone);
     assert_eq!(
         reasons(&scheduler, "b", &read("/2")),
-        ["a slot of the host: 3 of 3 in use (`limits.concurrency`)", "a call of its session that runs alone"]
+        [
+            "a slot of the host: 3 of 3 in use (`limits.concurrency`)",
+            "a call of its session that runs alone"
+        ]
     );
     assert_eq!(scheduler.load(), (3, 0), "a look takes no place");
     drop((first, second, third));
@@ -361,10 +499,17 @@ fn whoever_has_to_queue_is_told_for_what() {
     let held = runs(&scheduler, "a", &write("/w"));
     let told = std::sync::Mutex::new(Vec::new());
     let (who, effects) = (session("a"), read("/w/x"));
-    let waiting = scheduler.admit(wanted(&who, &effects), |reasons| told.lock().unwrap().extend(reasons));
+    let waiting = scheduler.admit(wanted(&who, &effects), |reasons| {
+        told.lock().unwrap().extend(reasons);
+    });
     let mut waiting = Box::pin(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
-    let told: Vec<String> = told.lock().unwrap().iter().map(ToString::to_string).collect();
+    let told: Vec<String> = told
+        .lock()
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(told, ["`path:/w/x` to read, which a call holds"]);
     drop(held);
     assert!(waiting.as_mut().now_or_never().is_some());

@@ -68,7 +68,12 @@ impl Ready {
 
 impl Turns {
     pub(super) fn new(session_most: usize) -> Self {
-        Self { session_most, given: 0, lanes: BTreeMap::new(), sessions: HashMap::new() }
+        Self {
+            session_most,
+            given: 0,
+            lanes: BTreeMap::new(),
+            sessions: HashMap::new(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -81,13 +86,21 @@ impl Turns {
         let ready = self.sessions.entry(session.clone()).or_default();
         ready.running = running;
         let waiting = ready.lanes.entry(lane.clone());
-        waiting.or_insert_with(|| InLane { tickets: BTreeSet::new(), since }).tickets.insert(ticket);
+        waiting
+            .or_insert_with(|| InLane {
+                tickets: BTreeSet::new(),
+                since,
+            })
+            .tickets
+            .insert(ticket);
         self.show(session);
     }
 
     /// It left, or has to wait for something else again.
     pub(super) fn remove(&mut self, session: &SessionId, lane: &Lane, ticket: Ticket) {
-        let Some(ready) = self.sessions.get_mut(session) else { return };
+        let Some(ready) = self.sessions.get_mut(session) else {
+            return;
+        };
         if let Some(waiting) = ready.lanes.get_mut(lane) {
             waiting.tickets.remove(&ticket);
             if waiting.tickets.is_empty() {
@@ -101,7 +114,9 @@ impl Turns {
     pub(super) fn given(&mut self, session: &SessionId, running: usize, lane: &Lane) {
         self.given += 1;
         let since = self.given;
-        let Some(ready) = self.sessions.get_mut(session) else { return };
+        let Some(ready) = self.sessions.get_mut(session) else {
+            return;
+        };
         ready.running = running;
         if let Some(waiting) = ready.lanes.get_mut(lane) {
             waiting.since = since;
@@ -111,7 +126,9 @@ impl Turns {
 
     /// A slot came back from this session.
     pub(super) fn returned(&mut self, session: &SessionId, running: usize) {
-        let Some(ready) = self.sessions.get_mut(session) else { return };
+        let Some(ready) = self.sessions.get_mut(session) else {
+            return;
+        };
         ready.running = running;
         self.show(session);
     }
@@ -125,21 +142,39 @@ impl Turns {
 
     /// Who goes next, if one of the lanes with room has somebody.
     pub(super) fn next(&self, has_room: impl Fn(&Lane) -> bool) -> Option<Ticket> {
-        let open = || self.lanes.iter().filter(|(lane, _)| has_room(lane)).map(|(_, order)| order);
+        let open = || {
+            self.lanes
+                .iter()
+                .filter(|(lane, _)| has_room(lane))
+                .map(|(_, order)| order)
+        };
         let passed_over = open().filter_map(|order| order.by_wait.first()).min();
         if let Some((since, ticket)) = passed_over
             && self.given - since >= PATIENCE
         {
             return Some(*ticket);
         }
-        open().filter_map(|order| order.by_load.first()).min().map(|(_, ticket)| *ticket)
+        open()
+            .filter_map(|order| order.by_load.first())
+            .min()
+            .map(|(_, ticket)| *ticket)
     }
 
     /// Puts the session where it belongs in every lane it waits in.
     fn show(&mut self, session: &SessionId) {
-        let Some(ready) = self.sessions.get_mut(session) else { return };
-        for Shown { lane, load, ticket, since } in ready.shown.drain(..) {
-            let Some(order) = self.lanes.get_mut(&lane) else { continue };
+        let Some(ready) = self.sessions.get_mut(session) else {
+            return;
+        };
+        for Shown {
+            lane,
+            load,
+            ticket,
+            since,
+        } in ready.shown.drain(..)
+        {
+            let Some(order) = self.lanes.get_mut(&lane) else {
+                continue;
+            };
             order.by_load.remove(&(load, ticket));
             order.by_wait.remove(&(since, ticket));
             if order.by_wait.is_empty() {
@@ -156,14 +191,21 @@ impl Turns {
         }
         let kept = ready.kept_for(self.session_most, self.given).cloned();
         for (lane, waiting) in &ready.lanes {
-            let Some(&ticket) = waiting.tickets.first() else { continue };
+            let Some(&ticket) = waiting.tickets.first() else {
+                continue;
+            };
             if kept.as_ref().is_some_and(|kept| kept != lane) {
                 continue;
             }
             let order = self.lanes.entry(lane.clone()).or_default();
             order.by_load.insert((load, ticket));
             order.by_wait.insert((waiting.since, ticket));
-            ready.shown.push(Shown { lane: lane.clone(), load, ticket, since: waiting.since });
+            ready.shown.push(Shown {
+                lane: lane.clone(),
+                load,
+                ticket,
+                since: waiting.since,
+            });
         }
     }
 }

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
 use toolpost_model::{
-    ApprovalScope, ArgumentChange, Arguments, CallHash, CallInput, ErrorClass, InvocationId, PermissionInput,
-    Principal, PrincipalName, Role, Rule, RuleOrigin, Verdict,
+    ApprovalScope, ArgumentChange, Arguments, CallHash, CallInput, ErrorClass, InvocationId,
+    PermissionInput, Principal, PrincipalName, Role, Rule, RuleOrigin, Verdict,
 };
 
 use super::{ApprovalError, Decided, blocking};
@@ -18,7 +18,9 @@ use crate::{
     },
     catalog::Violation,
     flow::{
-        approval::{Approvals, Begun, Closed, Deciding, LONGEST, No, RememberedRule, Word, Yes, place},
+        approval::{
+            Approvals, Begun, Closed, Deciding, LONGEST, No, RememberedRule, Word, Yes, place,
+        },
         credentials,
         hooks::changed_fields,
         permission::Facts,
@@ -103,12 +105,30 @@ impl Inner {
         let kept_until = self.kept_until(deciding.waiting, at, &mut body);
         let (scope, named, valid_for, arguments) = match verdict {
             Verdict::Deny { feedback } => {
-                let word = Word::No(No { ask_id, by, feedback });
-                return Ok(Weighed { word, body, rule: None, remembered: None, kept_until });
+                let word = Word::No(No {
+                    ask_id,
+                    by,
+                    feedback,
+                });
+                return Ok(Weighed {
+                    word,
+                    body,
+                    rule: None,
+                    remembered: None,
+                    kept_until,
+                });
             }
-            Verdict::Allow { scope, rule, valid_for_seconds, arguments } => {
-                (scope, rule, valid_for_seconds.map(Duration::from_secs), arguments)
-            }
+            Verdict::Allow {
+                scope,
+                rule,
+                valid_for_seconds,
+                arguments,
+            } => (
+                scope,
+                rule,
+                valid_for_seconds.map(Duration::from_secs),
+                arguments,
+            ),
         };
         let (approves, offered) = match &arguments {
             None => (request.call_hash, deciding.offered().to_vec()),
@@ -141,13 +161,27 @@ impl Inner {
         };
         body.rule = rule.as_ref().map(ToString::to_string);
         let programs = body.programs.clone();
-        let word = Word::Yes(Yes { ask_id, by, approves, arguments, programs });
-        Ok(Weighed { word, body, rule, remembered, kept_until })
+        let word = Word::Yes(Yes {
+            ask_id,
+            by,
+            approves,
+            arguments,
+            programs,
+        });
+        Ok(Weighed {
+            word,
+            body,
+            rule,
+            remembered,
+            kept_until,
+        })
     }
 
     /// Where nobody waits, the answer is kept for a while.
     fn kept_until(&self, waiting: usize, at: Timestamp, body: &mut DecidedBody) -> Option<Instant> {
-        let Approvals::Ask { grant_for, .. } = self.approvals else { return None };
+        let Approvals::Ask { grant_for, .. } = self.approvals else {
+            return None;
+        };
         if waiting > 0 {
             return None;
         }
@@ -169,12 +203,23 @@ impl Inner {
         }
         let fault = |at: &str, expected: String, given: &str| {
             let (at, given) = (at.to_owned(), given.to_owned());
-            ApprovalError::BadArguments(vec![Violation { at, expected, given }])
+            ApprovalError::BadArguments(vec![Violation {
+                at,
+                expected,
+                given,
+            }])
         };
-        let (size, own_limit) = (arguments.to_string().len(), resolved.entry.settings.argument_bytes);
+        let (size, own_limit) = (
+            arguments.to_string().len(),
+            resolved.entry.settings.argument_bytes,
+        );
         let limit = own_limit.unwrap_or(self.limits.argument_bytes);
         if size > limit {
-            return Err(fault("", format!("at most {limit} bytes (`argument_bytes`)"), &format!("{size}")));
+            return Err(fault(
+                "",
+                format!("at most {limit} bytes (`argument_bytes`)"),
+                &format!("{size}"),
+            ));
         }
         if !arguments.is_object() {
             return Err(fault("", "a JSON object".to_owned(), "something else"));
@@ -182,12 +227,23 @@ impl Inner {
         let edited = Arguments::from_value(arguments.clone());
         let input = CallInput::new(edited.clone());
         if self.credentials.check(&resolved.entry, arguments).is_err() {
-            return Err(fault("", "no credential that this tool may not have".to_owned(), "one"));
+            return Err(fault(
+                "",
+                "no credential that this tool may not have".to_owned(),
+                "one",
+            ));
         }
         let seen = credentials::with_words(&input);
-        let found =
-            resolved.entry.input().violations(seen.arguments().value()).map_err(|error| {
-                fault("", "a tool whose schema can be used".to_owned(), &error.to_string())
+        let found = resolved
+            .entry
+            .input()
+            .violations(seen.arguments().value())
+            .map_err(|error| {
+                fault(
+                    "",
+                    "a tool whose schema can be used".to_owned(),
+                    &error.to_string(),
+                )
             })?;
         if !found.is_empty() {
             return Err(ApprovalError::BadArguments(found));
@@ -205,7 +261,11 @@ impl Inner {
         }
         let effects = effects_of(resolved, &input);
         body.programs = programs_of(resolved, &input).await.map_err(|failure| {
-            fault("", "a call whose files can be looked at".to_owned(), &failure.message)
+            fault(
+                "",
+                "a call whose files can be looked at".to_owned(),
+                &failure.message,
+            )
         })?;
         let hashed = HashedCall {
             resolved,
@@ -227,8 +287,11 @@ impl Inner {
             delegated: &[],
             at: crate::port::now(),
         };
-        let offered =
-            if body.redacted { Vec::new() } else { self.engine(&deciding.session).suggestions(&facts) };
+        let offered = if body.redacted {
+            Vec::new()
+        } else {
+            self.engine(&deciding.session).suggestions(&facts)
+        };
         Ok((approves, offered))
     }
 
@@ -255,7 +318,9 @@ impl Inner {
             body: serde_json::to_string(&weighed.body).unwrap_or_default(),
             facets: None,
         };
-        let Err(error) = self.append(record, strength).await else { return Ok(()) };
+        let Err(error) = self.append(record, strength).await else {
+            return Ok(());
+        };
         if let Some(kept) = weighed.remembered.clone() {
             let (store, id) = (Arc::clone(&self.rules), kept.id);
             if let Err(error) = blocking(move || store.forget(&id)).await {
@@ -267,7 +332,13 @@ impl Inner {
 
     /// The answer is on record: it takes effect.
     fn carry_out(&self, deciding: Deciding, weighed: Weighed, at: Timestamp) -> Decided {
-        let Weighed { word, body, rule, remembered, kept_until } = weighed;
+        let Weighed {
+            word,
+            body,
+            rule,
+            remembered,
+            kept_until,
+        } = weighed;
         let line = rule.as_ref().map(ToString::to_string);
         // Before the calls hear of it: they are decided again.
         match (&remembered, rule) {
@@ -287,7 +358,15 @@ impl Inner {
             rule: line,
             remembered,
         };
-        deciding.finish(word, Closed::Decided { by: body.by, at, allowed }, kept_until);
+        deciding.finish(
+            word,
+            Closed::Decided {
+                by: body.by,
+                at,
+                allowed,
+            },
+            kept_until,
+        );
         decided
     }
 
@@ -296,11 +375,20 @@ impl Inner {
         &self,
         row: &StoredRecord,
     ) -> Result<Option<InvocationId>, JournalError> {
-        let Some(id) = row.record.invocation_id else { return Ok(None) };
+        let Some(id) = row.record.invocation_id else {
+            return Ok(None);
+        };
         let rows = self.journal.records_of(id).await?;
-        let has_started = rows.iter().any(|row| row.record.kind == RecordKind::Started);
-        let ways = rows.iter().filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
-        let asked = ways.filter_map(|way| way.ask).next_back().filter(|_| !has_started);
+        let has_started = rows
+            .iter()
+            .any(|row| row.record.kind == RecordKind::Started);
+        let ways = rows
+            .iter()
+            .filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
+        let asked = ways
+            .filter_map(|way| way.ask)
+            .next_back()
+            .filter(|_| !has_started);
         Ok(asked.map(|asked| asked.ask_id))
     }
 
@@ -311,15 +399,26 @@ impl Inner {
             Err(error) => return error.into(),
         };
         let of_kind = |kind| rows.iter().rev().filter(move |row| row.record.kind == kind);
-        let answers = of_kind(RecordKind::Decided)
-            .filter_map(|row| Some((row, serde_json::from_str::<DecidedBody>(&row.record.body).ok()?)));
+        let answers = of_kind(RecordKind::Decided).filter_map(|row| {
+            Some((
+                row,
+                serde_json::from_str::<DecidedBody>(&row.record.body).ok()?,
+            ))
+        });
         if let Some((row, body)) = answers.into_iter().find(|(_, body)| body.ask_id == id) {
             let allowed = matches!(body.verdict, Verdict::Allow { .. });
-            return ApprovalError::AlreadyDecided { by: body.by, at: row.record.at, allowed };
+            return ApprovalError::AlreadyDecided {
+                by: body.by,
+                at: row.record.at,
+                allowed,
+            };
         }
         let mut ends = of_kind(RecordKind::Ended)
             .filter_map(|row| serde_json::from_str::<RecordedWay>(&row.record.body).ok());
-        match (of_kind(RecordKind::Asked).next(), ends.next().and_then(|way| way.error_class())) {
+        match (
+            of_kind(RecordKind::Asked).next(),
+            ends.next().and_then(|way| way.error_class()),
+        ) {
             (None, _) => ApprovalError::Unknown(id),
             (Some(_), Some(ErrorClass::ApprovalRejected | ErrorClass::ApprovalPending)) => {
                 ApprovalError::Expired
@@ -331,9 +430,16 @@ impl Inner {
 
 fn chosen(named: Option<String>, offered: Vec<Rule>) -> Result<Rule, ApprovalError> {
     let lines: Vec<String> = offered.iter().map(ToString::to_string).collect();
-    let fits = |rule: &Rule| named.as_ref().is_none_or(|named| *named == rule.to_string());
+    let fits = |rule: &Rule| {
+        named
+            .as_ref()
+            .is_none_or(|named| *named == rule.to_string())
+    };
     let found = offered.into_iter().find(fits);
-    found.ok_or(ApprovalError::NothingToRemember { asked: named, offered: lines })
+    found.ok_or(ApprovalError::NothingToRemember {
+        asked: named,
+        offered: lines,
+    })
 }
 
 fn signed(time: Duration) -> SignedDuration {

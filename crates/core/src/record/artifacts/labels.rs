@@ -8,19 +8,38 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// The name without what could be taken for something else than a name.
 pub(super) fn name(wanted: &str) -> String {
-    let plain: String = wanted.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
-    if plain.trim().is_empty() { "artifact".to_owned() } else { plain }
+    let plain: String = wanted
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(LONGEST_NAME)
+        .collect();
+    if plain.trim().is_empty() {
+        "artifact".to_owned()
+    } else {
+        plain
+    }
 }
 
 /// The media type, where it is one.
 pub(super) fn media_type(wanted: &str) -> String {
     let is_token = |part: &str| {
-        !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
     };
     let is_parameter = |parameter: &str| {
-        let value =
-            |text: &str| is_token(text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text));
-        parameter.trim().split_once('=').is_some_and(|(key, text)| is_token(key) && value(text))
+        let value = |text: &str| {
+            is_token(
+                text.strip_prefix('"')
+                    .and_then(|t| t.strip_suffix('"'))
+                    .unwrap_or(text),
+            )
+        };
+        parameter
+            .trim()
+            .split_once('=')
+            .is_some_and(|(key, text)| is_token(key) && value(text))
     };
     let mut parts = wanted.split(';');
     let is_type = parts
@@ -43,7 +62,10 @@ mod tests {
         for (wanted, expected) in [
             ("text/plain", "text/plain"),
             ("text/plain; charset=utf-8", "text/plain; charset=utf-8"),
-            ("application/vnd.api+json;profile=\"x\"", "application/vnd.api+json;profile=\"x\""),
+            (
+                "application/vnd.api+json;profile=\"x\"",
+                "application/vnd.api+json;profile=\"x\"",
+            ),
             ("text/plain\r\nX-Evil: 1", "application/octet-stream"),
             ("text", "application/octet-stream"),
             ("text/html; charset=<script>", "application/octet-stream"),

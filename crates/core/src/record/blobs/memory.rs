@@ -30,7 +30,10 @@ struct Kept {
 impl MemoryBlobs {
     /// Keeps at most `limit` bytes, what is being written included.
     pub fn new(limit: u64) -> Self {
-        Self { kept: Arc::default(), limit }
+        Self {
+            kept: Arc::default(),
+            limit,
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -46,12 +49,19 @@ impl Default for MemoryBlobs {
 
 impl BlobStore for MemoryBlobs {
     fn create(&self) -> BoxFuture<'_, Result<Box<dyn BlobWriter>, BlobError>> {
-        let writer = Writer { kept: Arc::clone(&self.kept), limit: self.limit, written: Vec::new() };
+        let writer = Writer {
+            kept: Arc::clone(&self.kept),
+            limit: self.limit,
+            written: Vec::new(),
+        };
         Box::pin(ready(Ok(Box::new(writer) as Box<dyn BlobWriter>)))
     }
 
     fn room(&self) -> Option<BlobRoom> {
-        Some(BlobRoom { used: self.kept().used, limit: self.limit })
+        Some(BlobRoom {
+            used: self.kept().used,
+            limit: self.limit,
+        })
     }
 
     fn place(&self) -> StoragePlace {
@@ -59,8 +69,15 @@ impl BlobStore for MemoryBlobs {
     }
 
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {
-        let found = self.kept().contents.get(&digest).cloned().ok_or(BlobError::Missing);
-        Box::pin(ready(found.map(|bytes| Arc::new(InMemory(bytes)) as Arc<dyn Blob>)))
+        let found = self
+            .kept()
+            .contents
+            .get(&digest)
+            .cloned()
+            .ok_or(BlobError::Missing);
+        Box::pin(ready(
+            found.map(|bytes| Arc::new(InMemory(bytes)) as Arc<dyn Blob>),
+        ))
     }
 }
 
@@ -75,7 +92,10 @@ impl Writer {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let used = kept.used.saturating_add(bytes.len() as u64);
         if used > self.limit {
-            return Err(BlobError::Full { limit: self.limit, setting: "MemoryBlobs::new" });
+            return Err(BlobError::Full {
+                limit: self.limit,
+                setting: "MemoryBlobs::new",
+            });
         }
         kept.used = used;
         self.written.extend_from_slice(bytes);
@@ -84,7 +104,10 @@ impl Writer {
 
     fn keep(mut self) -> KeptBlob {
         let bytes = std::mem::take(&mut self.written);
-        let (digest, size) = (ContentDigest(Sha256::digest(&bytes).into()), bytes.len() as u64);
+        let (digest, size) = (
+            ContentDigest(Sha256::digest(&bytes).into()),
+            bytes.len() as u64,
+        );
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.contents.insert(digest, bytes.into()).is_some() {
             kept.used -= size;
@@ -118,7 +141,9 @@ impl Blob for InMemory {
     }
 
     fn read(&self, offset: u64, limit: usize) -> BoxFuture<'_, Result<Vec<u8>, BlobError>> {
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.0.len());
         let to = from.saturating_add(limit).min(self.0.len());
         Box::pin(ready(Ok(self.0[from..to].to_vec())))
     }

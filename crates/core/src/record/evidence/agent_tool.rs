@@ -62,7 +62,9 @@ impl Life {
 
     /// Program and version, where both are known.
     fn producer(&self) -> Option<String> {
-        self.version.as_ref().map(|version| format!("toolpost {version}"))
+        self.version
+            .as_ref()
+            .map(|version| format!("toolpost {version}"))
     }
 
     /// The same for events, which must have a source: the program alone where its version is not known.
@@ -73,7 +75,9 @@ impl Life {
 
 /// Adds a record to the lines, without fields that are null: the draft leaves out what is not known.
 fn push(lines: &mut Vec<String>, record: &str, fields: Value) {
-    let Value::Object(fields) = fields else { return };
+    let Value::Object(fields) = fields else {
+        return;
+    };
     let mut object = Map::new();
     object.insert("record".to_owned(), record.into());
     object.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
@@ -82,7 +86,11 @@ fn push(lines: &mut Vec<String>, record: &str, fields: Value) {
 }
 
 impl AgentTool {
-    pub(super) fn take(&mut self, row: &StoredRecord, lines: &mut Vec<String>) -> Result<(), ExportError> {
+    pub(super) fn take(
+        &mut self,
+        row: &StoredRecord,
+        lines: &mut Vec<String>,
+    ) -> Result<(), ExportError> {
         match row.record.kind {
             RecordKind::HostStarted => {
                 let start: recorded::Start = read(row)?;
@@ -97,7 +105,8 @@ impl AgentTool {
             RecordKind::Catalog => self.tools.catalog(row, &self.life, lines)?,
             RecordKind::Surface => {
                 let surface = read(row)?;
-                self.tools.surface(row, &surface, &self.life, &mut self.told, lines);
+                self.tools
+                    .surface(row, &surface, &self.life, &mut self.told, lines);
             }
             RecordKind::Discovered => {
                 let discovered: recorded::Discovered = read(row)?;
@@ -116,7 +125,9 @@ impl AgentTool {
     }
 
     fn call(&mut self, row: &StoredRecord, lines: &mut Vec<String>) -> Result<(), ExportError> {
-        let Some(id) = row.record.invocation_id else { return Ok(()) };
+        let Some(id) = row.record.invocation_id else {
+            return Ok(());
+        };
         let way: recorded::Way = read(row)?;
         let story = self.open.entry(id).or_insert_with(|| {
             self.order.push(id);

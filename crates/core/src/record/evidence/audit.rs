@@ -56,21 +56,38 @@ struct Failed {
 
 impl Audit {
     pub(super) fn new(error_code: fn(ErrorClass) -> &'static str) -> Self {
-        Self { error_code, open: HashMap::new() }
+        Self {
+            error_code,
+            open: HashMap::new(),
+        }
     }
 
-    pub(super) fn take(&mut self, row: &StoredRecord, lines: &mut Vec<String>) -> Result<(), ExportError> {
+    pub(super) fn take(
+        &mut self,
+        row: &StoredRecord,
+        lines: &mut Vec<String>,
+    ) -> Result<(), ExportError> {
         let record = &row.record;
-        let Some(id) = record.invocation_id.filter(|_| record.kind != RecordKind::Decided) else {
+        let Some(id) = record
+            .invocation_id
+            .filter(|_| record.kind != RecordKind::Decided)
+        else {
             return Ok(());
         };
         let body: Body<'_> = serde_json::from_str(&record.body).map_err(ExportError::of(row))?;
         if let Some(call) = body.call {
-            let request = record.request.as_ref().map_or_else(String::new, |request| request.id.to_string());
+            let request = record
+                .request
+                .as_ref()
+                .map_or_else(String::new, |request| request.id.to_string());
             self.open.insert(id, Begun { request, call });
         }
-        let Some(result) = body.result else { return Ok(()) };
-        let Some(begun) = self.open.remove(&id) else { return Ok(()) };
+        let Some(result) = body.result else {
+            return Ok(());
+        };
+        let Some(begun) = self.open.remove(&id) else {
+            return Ok(());
+        };
         let ended: Ended = serde_json::from_str(result.get()).map_err(ExportError::of(row))?;
         let arguments = begun.call.arguments.as_ref().map(|text| text.get().len());
         let line = json!({

@@ -48,9 +48,12 @@ impl InputTrail {
 
     /// Takes in what a record tells of the arguments. `begin` is the moment that its times count from.
     pub(super) fn follow(&mut self, way: &mut Way, begin: Timestamp) {
-        extend(&mut self.changes, std::mem::take(&mut way.mutations), begin, |change| {
-            (change.at_us, change.source.clone())
-        });
+        extend(
+            &mut self.changes,
+            std::mem::take(&mut way.mutations),
+            begin,
+            |change| (change.at_us, change.source.clone()),
+        );
         for place in 0..self.changes.len() {
             if let Some(before) = self.changes[place].0.arguments_before.take() {
                 self.note(place, before);
@@ -96,14 +99,17 @@ impl InputTrail {
 
     /// The changes, oldest first.
     pub fn changes(&self) -> impl Iterator<Item = InputChange<'_>> {
-        self.changes.iter().enumerate().map(|(place, (change, _))| InputChange {
-            source_type: &change.source_type,
-            source: &change.source,
-            changed_fields: &change.changed_fields,
-            reason: &change.reason,
-            from: self.state(place),
-            to: self.state(place + 1),
-        })
+        self.changes
+            .iter()
+            .enumerate()
+            .map(|(place, (change, _))| InputChange {
+                source_type: &change.source_type,
+                source: &change.source,
+                changed_fields: &change.changed_fields,
+                reason: &change.reason,
+                from: self.state(place),
+                to: self.state(place + 1),
+            })
     }
 }
 
@@ -131,7 +137,9 @@ pub(super) fn extend<T: AtMicros, K: PartialEq>(
     begin: Timestamp,
     key: impl Fn(&T) -> K,
 ) {
-    let Some(first) = told.first().map(&key) else { return };
+    let Some(first) = told.first().map(&key) else {
+        return;
+    };
     let same = known.iter().position(|(one, _)| key(one) == first);
     known.truncate(same.unwrap_or(known.len()));
     known.extend(told.into_iter().map(|one| {

@@ -41,10 +41,10 @@ pub(super) fn line(row: &StoredRecord) -> Result<String, ExportError> {
         at: record.at,
         invocation_id: record.invocation_id,
         session_id: record.session_id.as_ref(),
-        request: record
-            .request
-            .as_ref()
-            .map(|request| Request { id: &request.id, digest: hex(&request.digest) }),
+        request: record.request.as_ref().map(|request| Request {
+            id: &request.id,
+            digest: hex(&request.digest),
+        }),
         body,
         hash: hex(&row.hash),
     };
@@ -116,8 +116,13 @@ enum Told {
 }
 
 pub(super) fn schema() -> Value {
-    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<JournalLine>();
-    schema.insert("title".to_owned(), Value::from("One line of `toolpost journal export --format jsonl`"));
+    let mut schema = SchemaSettings::draft2020_12()
+        .into_generator()
+        .into_root_schema_for::<JournalLine>();
+    schema.insert(
+        "title".to_owned(),
+        Value::from("One line of `toolpost journal export --format jsonl`"),
+    );
     let mut schema = schema.to_value();
     // A caller cannot send its tenant, so the schema of requests has none. The host records it with the request.
     if let Some(request) = schema.pointer_mut("/$defs/SurfaceRequest/properties") {

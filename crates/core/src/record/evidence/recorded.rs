@@ -168,7 +168,10 @@ pub(super) struct Cancellation {
 
 /// A question to a person.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "an export tells its id and its end; the schema tells all of it")]
+#[expect(
+    dead_code,
+    reason = "an export tells its id and its end; the schema tells all of it"
+)]
 pub(super) struct Question {
     /// Its id.
     pub(super) ask_id: InvocationId,

@@ -8,7 +8,9 @@ use std::{
 use jiff::Timestamp;
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
-use super::{Journal, JournalError, JournalHead, Record, RecordKind, StoredRecord, Strength, chain};
+use super::{
+    Journal, JournalError, JournalHead, Record, RecordKind, StoredRecord, Strength, chain,
+};
 use crate::record::{
     facets::Facets,
     query::Query,
@@ -60,30 +62,48 @@ impl Rows {
             self.by_invocation.entry(id).or_default().push(seq);
         }
         if let (Some(session), Some(request)) = (&record.session_id, &record.request) {
-            self.by_request.insert((session.clone(), request.id.clone()), seq);
+            self.by_request
+                .insert((session.clone(), request.id.clone()), seq);
         }
         let hash = chain(&self.hash(), seq, &record);
-        self.all.push(Row { stored: StoredRecord { seq, record, hash }, facets });
+        self.all.push(Row {
+            stored: StoredRecord { seq, record, hash },
+            facets,
+        });
         seq
     }
 
     fn of_call(&self, id: InvocationId) -> impl Iterator<Item = &StoredRecord> {
         let seqs = self.by_invocation.get(&id).map_or(&[][..], Vec::as_slice);
-        seqs.iter().filter_map(|&seq| self.get(seq)).map(|row| &row.stored)
+        seqs.iter()
+            .filter_map(|&seq| self.get(seq))
+            .map(|row| &row.stored)
     }
 
     /// The end of a call, or its beginning where it has no end.
     fn stands_for_its_call(&self, row: &Row) -> bool {
-        let has_ended = |id| self.of_call(id).any(|row| row.record.kind == RecordKind::Ended);
-        row.stored.record.kind == RecordKind::Ended || !row.stored.record.invocation_id.is_some_and(has_ended)
+        let has_ended = |id| {
+            self.of_call(id)
+                .any(|row| row.record.kind == RecordKind::Ended)
+        };
+        row.stored.record.kind == RecordKind::Ended
+            || !row.stored.record.invocation_id.is_some_and(has_ended)
     }
 
     fn find(&self, query: &Query) -> Vec<StoredRecord> {
         let wanted = |row: &&Row| {
-            row.facets.as_ref().is_some_and(|facets| query.takes(&row.stored, facets))
+            row.facets
+                .as_ref()
+                .is_some_and(|facets| query.takes(&row.stored, facets))
                 && self.stands_for_its_call(row)
         };
-        self.all.iter().rev().filter(wanted).take(query.limit).map(|row| row.stored.clone()).collect()
+        self.all
+            .iter()
+            .rev()
+            .filter(wanted)
+            .take(query.limit)
+            .map(|row| row.stored.clone())
+            .collect()
     }
 
     fn prune(&mut self, cut: Cut) -> Option<Pruned> {
@@ -132,7 +152,10 @@ impl Journal for MemoryJournal {
         ready(self.rows().append(record))
     }
 
-    fn records_of(&self, invocation: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+    fn records_of(
+        &self,
+        invocation: InvocationId,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         ready(self.rows().of_call(invocation).cloned().collect())
     }
 
@@ -143,7 +166,10 @@ impl Journal for MemoryJournal {
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
         let rows = self.rows();
         let seq = rows.by_request.get(&(session.clone(), request.clone()));
-        ready(seq.and_then(|&seq| rows.get(seq)).map(|row| row.stored.clone()))
+        ready(
+            seq.and_then(|&seq| rows.get(seq))
+                .map(|row| row.stored.clone()),
+        )
     }
 
     fn find_session<'a>(
@@ -152,22 +178,46 @@ impl Journal for MemoryJournal {
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
         let tells_of_it = |row: &&Row| {
             let record = &row.stored.record;
-            matches!(record.kind, RecordKind::SessionOpened | RecordKind::SessionClosed)
-                && record.session_id.as_ref() == Some(session)
+            matches!(
+                record.kind,
+                RecordKind::SessionOpened | RecordKind::SessionClosed
+            ) && record.session_id.as_ref() == Some(session)
         };
-        ready(self.rows().all.iter().rev().find(tells_of_it).map(|row| row.stored.clone()))
+        ready(
+            self.rows()
+                .all
+                .iter()
+                .rev()
+                .find(tells_of_it)
+                .map(|row| row.stored.clone()),
+        )
     }
 
     fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>> {
         let rows = self.rows();
-        let found = rows.all.iter().rev().find(|row| row.stored.record.kind == RecordKind::HostStarted);
+        let found = rows
+            .all
+            .iter()
+            .rev()
+            .find(|row| row.stored.record.kind == RecordKind::HostStarted);
         ready(found.map_or(0, |row| row.stored.seq))
     }
 
-    fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+    fn read(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         let rows = self.rows();
         let first = usize::try_from(after.saturating_sub(rows.removed)).unwrap_or(usize::MAX);
-        ready(rows.all.iter().skip(first).take(limit).map(|row| row.stored.clone()).collect())
+        ready(
+            rows.all
+                .iter()
+                .skip(first)
+                .take(limit)
+                .map(|row| row.stored.clone())
+                .collect(),
+        )
     }
 
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
@@ -176,8 +226,17 @@ impl Journal for MemoryJournal {
 
     fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
         let rows = self.rows();
-        let bytes = rows.all.iter().map(|row| row.stored.record.body.len() as u64).sum();
-        ready(JournalHead { seq: rows.last(), hash: rows.hash(), first: rows.removed + 1, bytes })
+        let bytes = rows
+            .all
+            .iter()
+            .map(|row| row.stored.record.body.len() as u64)
+            .sum();
+        ready(JournalHead {
+            seq: rows.last(),
+            hash: rows.hash(),
+            first: rows.removed + 1,
+            bytes,
+        })
     }
 
     fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {

@@ -7,7 +7,9 @@ use toolpost_model::{Arguments, Redactions};
 
 use crate::flow::credentials::reference;
 
-use super::{ARGUMENT_MARK, CallRedactor, HostRedactor, KnownSecrets, MIN_SECRET, SensitiveArgument};
+use super::{
+    ARGUMENT_MARK, CallRedactor, HostRedactor, KnownSecrets, MIN_SECRET, SensitiveArgument,
+};
 
 /// Arguments as others may see them, and what that is not.
 pub(crate) struct Observed {
@@ -19,7 +21,11 @@ pub(crate) struct Observed {
 }
 
 /// Takes sensitive fields and secrets out of arguments.
-pub(crate) fn observable(arguments: &Arguments, sensitive: &[String], host: &HostRedactor) -> Observed {
+pub(crate) fn observable(
+    arguments: &Arguments,
+    sensitive: &[String],
+    host: &HostRedactor,
+) -> Observed {
     observable_after(None, arguments, sensitive, host)
 }
 
@@ -36,7 +42,9 @@ pub(crate) fn observable_after(
     for pointer in sensitive {
         let value = shown.get_or_insert_with(|| arguments.value().clone());
         // What stands for a credential tells nothing.
-        let place = value.pointer_mut(pointer).filter(|place| reference(place).is_none());
+        let place = value
+            .pointer_mut(pointer)
+            .filter(|place| reference(place).is_none());
         if let Some(place) = place {
             collect_texts(place, &mut secrets);
             described.push(host.describe(pointer, place));
@@ -45,24 +53,41 @@ pub(crate) fn observable_after(
     }
     let own = match before {
         Some(before) if secrets.is_empty() => Some(Arc::clone(before)),
-        Some(before) => Some(Arc::new(KnownSecrets::arguments(&[before.texts(), &secrets].concat()))),
+        Some(before) => Some(Arc::new(KnownSecrets::arguments(
+            &[before.texts(), &secrets].concat(),
+        ))),
         None => (!secrets.is_empty()).then(|| Arc::new(KnownSecrets::arguments(&secrets))),
     };
-    let redactor = CallRedactor { own, ..host.of_no_call() };
+    let redactor = CallRedactor {
+        own,
+        ..host.of_no_call()
+    };
     if shown.is_none() && !redactor.finds(arguments.value()) {
-        return Observed { shown: arguments.clone(), secrets, sensitive: described };
+        return Observed {
+            shown: arguments.clone(),
+            secrets,
+            sensitive: described,
+        };
     }
     let mut value = shown.unwrap_or_else(|| arguments.value().clone());
     redactor.value(&mut value, &mut Redactions::default());
-    Observed { shown: Arguments::from_value(value), secrets, sensitive: described }
+    Observed {
+        shown: Arguments::from_value(value),
+        secrets,
+        sensitive: described,
+    }
 }
 
 fn collect_texts(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) if text.len() >= MIN_SECRET => found.push(text.clone()),
-        Value::Number(number) if number.to_string().len() >= MIN_SECRET => found.push(number.to_string()),
+        Value::Number(number) if number.to_string().len() >= MIN_SECRET => {
+            found.push(number.to_string());
+        }
         Value::Array(items) => items.iter().for_each(|item| collect_texts(item, found)),
-        Value::Object(object) => object.values().for_each(|inner| collect_texts(inner, found)),
+        Value::Object(object) => object
+            .values()
+            .for_each(|inner| collect_texts(inner, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -5,7 +5,9 @@ use std::{borrow::Cow, sync::Arc};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use toolpost_model::{Content, Decision, Effects, EventBody, Redactions, ToolError, ToolOutput, ToolResult};
+use toolpost_model::{
+    Content, Decision, Effects, EventBody, Redactions, ToolError, ToolOutput, ToolResult,
+};
 
 use super::{Finding, KnownSecrets, Redactor, StreamRedactor, Window};
 
@@ -33,7 +35,10 @@ fn announced(key: &str, value: &Value) -> Option<String> {
     const ANNOUNCING: [&str; 4] = ["authorization", "access_key", "accesskey", "session_token"];
     let text = value.as_str()?;
     let name = key.to_ascii_lowercase();
-    ANNOUNCING.iter().any(|end| name.ends_with(end)).then(|| format!("{key}: {text}"))
+    ANNOUNCING
+        .iter()
+        .any(|end| name.ends_with(end))
+        .then(|| format!("{key}: {text}"))
 }
 
 impl CallRedactor {
@@ -65,10 +70,19 @@ impl CallRedactor {
     pub(crate) fn decision(&self, decision: &mut Decision) {
         let counts = &mut Redactions::default();
         self.in_place(&mut decision.reason.text, counts);
-        let more = decision.subject.iter_mut().chain(&mut decision.opaque).chain(&mut decision.operator_hint);
+        let more = decision
+            .subject
+            .iter_mut()
+            .chain(&mut decision.opaque)
+            .chain(&mut decision.operator_hint);
         let more = more.chain(&mut decision.approval_waived);
         // The votes of authorities are clean already: they were redacted when they came.
-        let more = more.chain(decision.classified.as_mut().map(|finding| &mut finding.found));
+        let more = more.chain(
+            decision
+                .classified
+                .as_mut()
+                .map(|finding| &mut finding.found),
+        );
         more.for_each(|text| {
             self.in_place(text, counts);
         });
@@ -82,7 +96,9 @@ impl CallRedactor {
             Value::Number(number) => hit(&number.to_string()),
             Value::Array(items) => items.iter().any(|item| self.finds(item)),
             Value::Object(object) => object.iter().any(|(key, inner)| {
-                hit(key) || self.finds(inner) || announced(key, inner).is_some_and(|text| hit(&text))
+                hit(key)
+                    || self.finds(inner)
+                    || announced(key, inner).is_some_and(|text| hit(&text))
             }),
             Value::Null | Value::Bool(_) => false,
         }
@@ -100,17 +116,20 @@ impl CallRedactor {
                 }
                 found
             }
-            Value::Array(items) => {
-                items.iter_mut().fold(false, |found, item| self.value(item, counts) | found)
-            }
+            Value::Array(items) => items
+                .iter_mut()
+                .fold(false, |found, item| self.value(item, counts) | found),
             Value::Object(object) => {
                 let mut found = false;
                 for (key, inner) in &mut *object {
                     found |= self.value(inner, counts);
                     found |= self.beside_its_name(key, inner, counts);
                 }
-                let bad_keys: Vec<String> =
-                    object.keys().filter(|key| matches!(self.text(key), Cow::Owned(_))).cloned().collect();
+                let bad_keys: Vec<String> = object
+                    .keys()
+                    .filter(|key| matches!(self.text(key), Cow::Owned(_)))
+                    .cloned()
+                    .collect();
                 for key in &bad_keys {
                     if let Some(inner) = object.remove(key) {
                         object.insert(self.counted(key, counts).into_owned(), inner);
@@ -124,7 +143,9 @@ impl CallRedactor {
 
     /// Takes out a text that only the name before it makes a secret.
     fn beside_its_name(&self, key: &str, value: &mut Value, counts: &mut Redactions) -> bool {
-        let Some(mut text) = announced(key, value) else { return false };
+        let Some(mut text) = announced(key, value) else {
+            return false;
+        };
         let found = self.in_place(&mut text, counts);
         if found {
             let rest = text.get(key.len()..).unwrap_or(&text);
@@ -137,12 +158,17 @@ impl CallRedactor {
     pub(crate) fn data<T: Clone + Serialize + DeserializeOwned>(&self, data: &T) -> Option<T> {
         let mut value = serde_json::to_value(data).ok()?;
         let taken_out = self.value(&mut value, &mut Redactions::default());
-        if taken_out { serde_json::from_value(value).ok() } else { Some(data.clone()) }
+        if taken_out {
+            serde_json::from_value(value).ok()
+        } else {
+            Some(data.clone())
+        }
     }
 
     /// What a call touches may be named like a secret.
     pub(crate) fn effects(&self, effects: &Effects) -> Effects {
-        self.data(effects).unwrap_or_else(|| Effects::of(effects.class))
+        self.data(effects)
+            .unwrap_or_else(|| Effects::of(effects.class))
     }
 
     /// Whether base64 holds secrets, as it stands or as the bytes it stands for.
@@ -151,7 +177,9 @@ impl CallRedactor {
             return true;
         }
         // What is no base64 was looked at above.
-        let Ok(bytes) = STANDARD.decode(data) else { return false };
+        let Ok(bytes) = STANDARD.decode(data) else {
+            return false;
+        };
         let mut stream = self.stream();
         let mut clean = Vec::with_capacity(bytes.len());
         stream.push(&bytes, &mut clean);
@@ -165,24 +193,43 @@ impl CallRedactor {
                 self.in_place(text, counts);
             }
             Content::Image { data, media_type }
-            | Content::Binary { data, media_type, .. }
+            | Content::Binary {
+                data, media_type, ..
+            }
             | Content::Audio { data, media_type } => {
                 self.in_place(media_type, counts);
                 if let Some(told) = self.instead_of(data, media_type, counts) {
                     *content = Content::text(told);
                 }
             }
-            Content::Resource { uri, media_type, text, data } => {
-                for said in [Some(uri), media_type.as_mut(), text.as_mut()].into_iter().flatten() {
+            Content::Resource {
+                uri,
+                media_type,
+                text,
+                data,
+            } => {
+                for said in [Some(uri), media_type.as_mut(), text.as_mut()]
+                    .into_iter()
+                    .flatten()
+                {
                     self.in_place(said, counts);
                 }
                 let kind = media_type.as_deref().unwrap_or("resource");
-                let told = data.as_deref().and_then(|data| self.instead_of(data, kind, counts));
+                let told = data
+                    .as_deref()
+                    .and_then(|data| self.instead_of(data, kind, counts));
                 if let Some(told) = told {
                     *content = Content::text(told);
                 }
             }
-            Content::Link { uri, name, title, description, media_type, size: _ } => {
+            Content::Link {
+                uri,
+                name,
+                title,
+                description,
+                media_type,
+                size: _,
+            } => {
                 let rest = [title, description, media_type].into_iter().flatten();
                 [uri, name].into_iter().chain(rest).for_each(|said| {
                     self.in_place(said, counts);
@@ -197,9 +244,16 @@ impl CallRedactor {
         if !self.in_data(data, &mut within) {
             return None;
         }
-        let kinds: Vec<String> = within.0.keys().map(|kind| format!("[redacted:{kind}]")).collect();
+        let kinds: Vec<String> = within
+            .0
+            .keys()
+            .map(|kind| format!("[redacted:{kind}]"))
+            .collect();
         counts.add(&within);
-        Some(format!("[{media_type} left out: it holds {}]", kinds.join(", ")))
+        Some(format!(
+            "[{media_type} left out: it holds {}]",
+            kinds.join(", ")
+        ))
     }
 
     /// What a tool's own system said beside its output: all of it comes from there.
@@ -215,7 +269,10 @@ impl CallRedactor {
 
     /// Takes the secrets out of what a tool gave back, and counts them.
     pub(crate) fn output(&self, output: &mut ToolOutput, counts: &mut Redactions) {
-        output.content.iter_mut().for_each(|piece| self.content(piece, counts));
+        output
+            .content
+            .iter_mut()
+            .for_each(|piece| self.content(piece, counts));
         if let Some(value) = &mut output.structured {
             self.value(value, counts);
         }
@@ -223,7 +280,11 @@ impl CallRedactor {
         if let Some(summary) = &mut output.summary {
             self.in_place(summary, counts);
         }
-        if let Some(hint) = output.truncated.as_mut().and_then(|truncated| truncated.hint.as_mut()) {
+        if let Some(hint) = output
+            .truncated
+            .as_mut()
+            .and_then(|truncated| truncated.hint.as_mut())
+        {
             self.in_place(hint, counts);
         }
     }
@@ -242,7 +303,10 @@ impl CallRedactor {
     /// The same for a whole result, part by part.
     pub(crate) fn result(&self, result: &mut ToolResult) {
         let mut counts = Redactions::default();
-        result.content.iter_mut().for_each(|piece| self.content(piece, &mut counts));
+        result
+            .content
+            .iter_mut()
+            .for_each(|piece| self.content(piece, &mut counts));
         if let Some(value) = &mut result.structured_content {
             self.value(value, &mut counts);
         }
@@ -250,8 +314,14 @@ impl CallRedactor {
         if let Some(error) = &mut result.error {
             self.error(error, &mut counts);
         }
-        let hint = result.truncated.as_mut().and_then(|truncated| truncated.hint.as_mut());
-        let names = result.artifacts.iter_mut().map(|artifact| &mut artifact.name);
+        let hint = result
+            .truncated
+            .as_mut()
+            .and_then(|truncated| truncated.hint.as_mut());
+        let names = result
+            .artifacts
+            .iter_mut()
+            .map(|artifact| &mut artifact.name);
         for text in result.summary.iter_mut().chain(hint).chain(names) {
             self.in_place(text, &mut counts);
         }

@@ -30,7 +30,9 @@ pub(crate) struct SensitiveArgument {
 /// What stands for a request id that must not be written: its hash, so that the same id still finds the same call.
 pub(crate) fn hidden(id: &RequestId) -> RequestId {
     let hash = Sha256::digest(id.as_str().as_bytes());
-    RequestId::new(hash.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+    RequestId::new(hash.iter().fold("sha256:".to_owned(), |text, byte| {
+        format!("{text}{byte:02x}")
+    }))
 }
 
 impl Redactor for HostRedactor {
@@ -45,7 +47,10 @@ impl HostRedactor {
         // Two ids have 148 random bits from the system.
         hasher.update(InvocationId::new().as_bytes());
         hasher.update(InvocationId::new().as_bytes());
-        Arc::new(Self { redactor, key: hasher.finalize().into() })
+        Arc::new(Self {
+            redactor,
+            key: hasher.finalize().into(),
+        })
     }
 
     /// The text without its secrets.
@@ -55,7 +60,10 @@ impl HostRedactor {
 
     /// Without any call's own secrets.
     pub(crate) fn of_no_call(&self) -> CallRedactor {
-        CallRedactor { host: Arc::clone(&self.redactor), own: None }
+        CallRedactor {
+            host: Arc::clone(&self.redactor),
+            own: None,
+        }
     }
 
     /// What may be said of a value that is not told.
@@ -66,11 +74,17 @@ impl HostRedactor {
         };
         // Hashed by itself first, so that nothing can be appended to what was hashed with the key.
         let inner = Sha256::digest(text.as_bytes());
-        let hash = Sha256::new().chain_update(self.key).chain_update(inner).finalize();
+        let hash = Sha256::new()
+            .chain_update(self.key)
+            .chain_update(inner)
+            .finalize();
         SensitiveArgument {
             pointer: pointer.to_owned(),
             length: text.len(),
-            hash: hash[..16].iter().map(|byte| format!("{byte:02x}")).collect(),
+            hash: hash[..16]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
         }
     }
 
@@ -81,14 +95,30 @@ impl HostRedactor {
 
     /// What a source says of a tool, without secrets. `false`: its very name holds one, so that it cannot be offered.
     pub(crate) fn declaration(&self, declaration: &mut Declaration) -> bool {
-        let names =
-            [declaration.tool_id.as_str()].into_iter().chain(declaration.aliases.iter().map(String::as_str));
-        if names.into_iter().any(|name| matches!(self.text(name), Cow::Owned(_))) {
+        let names = [declaration.tool_id.as_str()]
+            .into_iter()
+            .chain(declaration.aliases.iter().map(String::as_str));
+        if names
+            .into_iter()
+            .any(|name| matches!(self.text(name), Cow::Owned(_)))
+        {
             return false;
         }
         let (redactor, counts) = (self.of_no_call(), &mut Redactions::default());
-        let Declaration { title, description, search_hint, tags, version, toolkit, .. } = declaration;
-        for text in [description, search_hint, version, toolkit].into_iter().chain(title).chain(tags) {
+        let Declaration {
+            title,
+            description,
+            search_hint,
+            tags,
+            version,
+            toolkit,
+            ..
+        } = declaration;
+        for text in [description, search_hint, version, toolkit]
+            .into_iter()
+            .chain(title)
+            .chain(tags)
+        {
             redactor.in_place(text, counts);
         }
         if let Lifecycle::RequiresSetup(text) = &mut declaration.lifecycle {
@@ -101,10 +131,17 @@ impl HostRedactor {
                 redactor.in_place(argument, counts);
             }
         }
-        for value in declaration.annotations.values_mut().chain(&mut declaration.input.examples) {
+        for value in declaration
+            .annotations
+            .values_mut()
+            .chain(&mut declaration.input.examples)
+        {
             redactor.value(value, counts);
         }
-        let schemas = [Some(&mut declaration.input.schema), declaration.output.schema.as_mut()];
+        let schemas = [
+            Some(&mut declaration.input.schema),
+            declaration.output.schema.as_mut(),
+        ];
         for schema in schemas.into_iter().flatten() {
             if redactor.finds(schema) {
                 redactor.value(Arc::make_mut(schema), counts);

@@ -12,8 +12,14 @@ use toolpost_model::Redactions;
 use super::{CallRedactor, Finding, Redactor as _, Window, replace};
 
 /// Members in which everything comes from callers and tools, names included.
-const THEIRS: &[&str] =
-    &["arguments", "arguments_before", "model_arguments", "structured_content", "details", "meta"];
+const THEIRS: &[&str] = &[
+    "arguments",
+    "arguments_before",
+    "model_arguments",
+    "structured_content",
+    "details",
+    "meta",
+];
 
 /// Members that hold words of the host. All of them are lower-case words.
 const WORDS: &[&str] = &[
@@ -107,14 +113,17 @@ struct Frame<'a> {
 }
 
 fn open(frame: Option<&Frame<'_>>) -> OpenTo {
-    let Some(frame) = frame else { return OpenTo::All };
+    let Some(frame) = frame else {
+        return OpenTo::All;
+    };
     if !frame.is_object {
         return frame.open;
     }
     let key = frame.key;
     if frame.is_theirs || THEIRS.contains(&key) {
         OpenTo::All
-    } else if WORDS.contains(&key) || (key == "changed_fields" && frame.name == "output_mutations") {
+    } else if WORDS.contains(&key) || (key == "changed_fields" && frame.name == "output_mutations")
+    {
         OpenTo::Nobody
     } else if NAMES.contains(&key) || (key == "id" && frame.name != "batch") {
         OpenTo::Host
@@ -131,11 +140,25 @@ fn literals(json: &str) -> Vec<Literal> {
         match bytes[at] {
             opening @ (b'{' | b'[') => {
                 let above = frames.last();
-                let name = above.map_or("", |frame| if frame.is_object { frame.key } else { frame.name });
-                let is_theirs =
-                    above.is_some_and(|frame| frame.is_theirs || frame.is_object && THEIRS.contains(&name));
+                let name = above.map_or("", |frame| {
+                    if frame.is_object {
+                        frame.key
+                    } else {
+                        frame.name
+                    }
+                });
+                let is_theirs = above.is_some_and(|frame| {
+                    frame.is_theirs || frame.is_object && THEIRS.contains(&name)
+                });
                 let (is_object, open) = (opening == b'{', open(above));
-                frames.push(Frame { is_object, is_theirs, name, key: "", wants_key: is_object, open });
+                frames.push(Frame {
+                    is_object,
+                    is_theirs,
+                    name,
+                    key: "",
+                    wants_key: is_object,
+                    open,
+                });
             }
             b'}' | b']' => {
                 frames.pop();
@@ -151,7 +174,11 @@ fn literals(json: &str) -> Vec<Literal> {
                 let open = match frames.last_mut().filter(|frame| frame.wants_key) {
                     Some(frame) => {
                         (frame.key, frame.wants_key) = (&json[text.clone()], false);
-                        if frame.is_theirs { OpenTo::All } else { OpenTo::Nobody }
+                        if frame.is_theirs {
+                            OpenTo::All
+                        } else {
+                            OpenTo::Nobody
+                        }
                     }
                     None => match open(frames.last()) {
                         // Whatever else stands there is none of our words.
@@ -170,7 +197,10 @@ fn literals(json: &str) -> Vec<Literal> {
 
 fn is_word(text: &[u8]) -> bool {
     const LONGEST: usize = 40;
-    text.len() <= LONGEST && text.iter().all(|&byte| byte.is_ascii_lowercase() || byte == b'_')
+    text.len() <= LONGEST
+        && text
+            .iter()
+            .all(|&byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 /// The place of the quote behind a text.
@@ -188,7 +218,9 @@ fn text_at(literals: &[Literal], at: usize) -> Option<&Literal> {
 
 /// Whether what was found may be taken out: it lies within one text, and that may be changed.
 fn may_go(finding: &Finding, is_own: bool, literals: &[Literal]) -> bool {
-    let Some(literal) = text_at(literals, finding.start) else { return false };
+    let Some(literal) = text_at(literals, finding.start) else {
+        return false;
+    };
     let is_open = match literal.open {
         OpenTo::All => true,
         OpenTo::Host => !is_own,
@@ -215,7 +247,9 @@ fn on_characters(mut found: Vec<Finding>, bytes: &[u8], literals: &[Literal]) ->
     };
     let mut at = 0;
     for finding in &mut joined {
-        let Some(literal) = text_at(literals, finding.start) else { continue };
+        let Some(literal) = text_at(literals, finding.start) else {
+            continue;
+        };
         at = at.max(literal.at.start);
         while at < finding.start && behind(at) <= finding.start {
             at = behind(at);
@@ -233,7 +267,10 @@ impl CallRedactor {
     /// JSON of the host without secrets. It stays JSON, with the same names and words of the host in it, and what is not
     /// changed stays the same bytes.
     pub(crate) fn json<'a>(&self, json: &'a str, counts: &mut Redactions) -> Cow<'a, str> {
-        let window = Window { bytes: json.as_bytes(), is_last: true };
+        let window = Window {
+            bytes: json.as_bytes(),
+            is_last: true,
+        };
         let mut found = Vec::new();
         self.host.find(window, &mut found);
         let of_host = found.len();
@@ -257,7 +294,14 @@ impl CallRedactor {
         }
         let mut found = on_characters(found, json.as_bytes(), &literals);
         let (mut clean, mut cover) = (Vec::with_capacity(json.len()), 0);
-        replace(json.as_bytes(), json.len(), &mut found, &mut cover, counts, &mut clean);
+        replace(
+            json.as_bytes(),
+            json.len(),
+            &mut found,
+            &mut cover,
+            counts,
+            &mut clean,
+        );
         // A text begins and ends where a character does, so this is never lossy.
         Cow::Owned(
             String::from_utf8(clean)

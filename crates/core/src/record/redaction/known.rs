@@ -52,8 +52,9 @@ impl Leads {
             match *head {
                 [] => {}
                 // Whatever follows.
-                [first] => (0..=u8::MAX)
-                    .for_each(|second| (0..=u8::MAX).for_each(|third| mark([first, second, third]))),
+                [first] => (0..=u8::MAX).for_each(|second| {
+                    (0..=u8::MAX).for_each(|third| mark([first, second, third]));
+                }),
                 [first, second] => (0..=u8::MAX).for_each(|third| mark([first, second, third])),
                 [first, second, third, ..] => mark([first, second, third]),
             }
@@ -83,7 +84,9 @@ impl Leads {
             at += 6;
         }
         let rest = bytes.get(at..)?;
-        let begins = |window: &[u8]| self.may_begin(u32::from_le_bytes([window[0], window[1], window[2], 0]));
+        let begins = |window: &[u8]| {
+            self.may_begin(u32::from_le_bytes([window[0], window[1], window[2], 0]))
+        };
         rest.windows(LEAD).position(begins).map(|found| at + found)
     }
 }
@@ -133,9 +136,15 @@ impl KnownSecrets {
         let (mut leads, dumped) = values(secrets);
         leads.extend(PATTERNS.iter().map(|pattern| Lead {
             head: pattern.head.as_bytes().into(),
-            to: Wanted::Pattern { pattern, kind: pattern.kind.into() },
+            to: Wanted::Pattern {
+                pattern,
+                kind: pattern.kind.into(),
+            },
         }));
-        leads.push(Lead { head: (*b"-----BEG").into(), to: Wanted::PrivateKey("private_key".into()) });
+        leads.push(Lead {
+            head: (*b"-----BEG").into(),
+            to: Wanted::PrivateKey("private_key".into()),
+        });
         Self::of(leads, dumped)
     }
 
@@ -143,7 +152,10 @@ impl KnownSecrets {
     pub(crate) fn arguments(secrets: &[String]) -> Self {
         let (leads, dumped) = values(secrets.iter().map(|value| (ARGUMENT, value.as_str())));
         let found = Self::of(leads, dumped);
-        Self { texts: secrets.to_vec(), ..found }
+        Self {
+            texts: secrets.to_vec(),
+            ..found
+        }
     }
 
     /// The secrets of one call, for the calls that it makes.
@@ -152,12 +164,18 @@ impl KnownSecrets {
     }
 
     fn of(mut leads: Vec<Lead>, dumped: Vec<DumpedValue>) -> Self {
-        leads.push(Lead { head: (*b"[redacte").into(), to: Wanted::Mark });
+        leads.push(Lead {
+            head: (*b"[redacte").into(),
+            to: Wanted::Mark,
+        });
         let dump_heads: Vec<_> = torn::dump_heads().filter(|_| !dumped.is_empty()).collect();
         let heads = leads.iter().map(|lead| &*lead.head);
         let bits = Leads::of(heads.chain(dump_heads.iter().map(<[u8; 3]>::as_slice)));
         if !dumped.is_empty() {
-            leads.push(Lead { head: torn::DUMP_HEAD.into(), to: Wanted::Dump });
+            leads.push(Lead {
+                head: torn::DUMP_HEAD.into(),
+                to: Wanted::Dump,
+            });
         }
         let mut by_first: Vec<Vec<Lead>> = Vec::new();
         by_first.resize_with(256, Vec::new);
@@ -166,11 +184,17 @@ impl KnownSecrets {
                 by_first[usize::from(first)].push(lead);
             }
         }
-        Self { leads: bits, by_first, texts: Vec::new(), dumped }
+        Self {
+            leads: bits,
+            by_first,
+            texts: Vec::new(),
+            dumped,
+        }
     }
 
     fn beginning(&self, rest: &[u8]) -> &[Lead] {
-        rest.first().map_or(&[], |&first| &self.by_first[usize::from(first)])
+        rest.first()
+            .map_or(&[], |&first| &self.by_first[usize::from(first)])
     }
 
     /// Looks at one place for everything whose head stands there. Adds what is there and returns where to look next, or
@@ -193,12 +217,19 @@ impl KnownSecrets {
                 continue;
             }
             let (verdict, kind) = match &lead.to {
-                Wanted::Value { rest, kind } => (value(window, at, lead.head.len(), rest), Some(kind)),
+                Wanted::Value { rest, kind } => {
+                    (value(window, at, lead.head.len(), rest), Some(kind))
+                }
                 Wanted::Broken { letters, kind } => (torn::broken(window, at, letters), Some(kind)),
                 Wanted::Escaped { value, kind } => (torn::escaped(window, at, value), Some(kind)),
                 Wanted::Dump => {
                     let values = torn::dump(window, at, &self.dumped)?;
-                    let finding = |(start, end, kind)| Finding { from: at, start, end, kind };
+                    let finding = |(start, end, kind)| Finding {
+                        from: at,
+                        start,
+                        end,
+                        kind,
+                    };
                     found.extend(values.into_iter().map(finding));
                     continue;
                 }
@@ -209,7 +240,12 @@ impl KnownSecrets {
             match (verdict, kind) {
                 (Verdict::Undecided, _) => return None,
                 (Verdict::Secret { start, end }, Some(kind)) => {
-                    found.push(Finding { from: at, start, end, kind: Arc::clone(kind) });
+                    found.push(Finding {
+                        from: at,
+                        start,
+                        end,
+                        kind: Arc::clone(kind),
+                    });
                 }
                 (Verdict::Mark { end }, _) => next = next.max(end),
                 (Verdict::Nothing, _) | (Verdict::Secret { .. }, None) => {}
@@ -221,7 +257,12 @@ impl KnownSecrets {
 
 impl KnownSecrets {
     /// What [`find`](Redactor::find) does, with what is known of the window meanwhile.
-    pub(super) fn search(&self, window: Window<'_>, runs: &mut Runs, found: &mut Vec<Finding>) -> usize {
+    pub(super) fn search(
+        &self,
+        window: Window<'_>,
+        runs: &mut Runs,
+        found: &mut Vec<Finding>,
+    ) -> usize {
         let bytes = window.bytes;
         let mut at = 0;
         while let Some(place) = self.leads.next(bytes, at) {
@@ -257,7 +298,10 @@ impl Redactor for KnownSecrets {
 fn value(window: Window<'_>, at: usize, head: usize, rest: &[u8]) -> Verdict {
     let there = &window.bytes[at + head..];
     if there.starts_with(rest) {
-        Verdict::Secret { start: at, end: at + head + rest.len() }
+        Verdict::Secret {
+            start: at,
+            end: at + head + rest.len(),
+        }
     } else if !window.is_last && rest.starts_with(there) {
         Verdict::Undecided
     } else {
@@ -266,16 +310,27 @@ fn value(window: Window<'_>, at: usize, head: usize, rest: &[u8]) -> Verdict {
 }
 
 /// The forms of every value, each split into its head and the rest, and the values themselves.
-fn values<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Vec<Lead>, Vec<DumpedValue>) {
+fn values<'a>(
+    secrets: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> (Vec<Lead>, Vec<DumpedValue>) {
     let mut kinds: HashMap<Vec<u8>, Arc<str>> = HashMap::new();
     let (mut leads, mut dumped) = (Vec::new(), Vec::new());
     for (kind, whole) in secrets {
         let kind = kind_of(kind);
-        let lines = whole.lines().map(str::trim).filter(|line| line.len() >= LINE && *line != whole);
-        for value in std::iter::once(whole).chain(lines).filter(|value| is_secret(value)) {
+        let lines = whole
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.len() >= LINE && *line != whole);
+        for value in std::iter::once(whole)
+            .chain(lines)
+            .filter(|value| is_secret(value))
+        {
             if !kinds.contains_key(value.as_bytes()) {
                 leads.extend(torn_leads(value, &kind));
-                dumped.push(DumpedValue { bytes: value.as_bytes().into(), kind: Arc::clone(&kind) });
+                dumped.push(DumpedValue {
+                    bytes: value.as_bytes().into(),
+                    kind: Arc::clone(&kind),
+                });
             }
             for form in forms(value) {
                 // The first to name a value names it.
@@ -285,7 +340,10 @@ fn values<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Vec<Lea
                 let (head, rest) = form.split_at(HEAD);
                 leads.push(Lead {
                     head: head.into(),
-                    to: Wanted::Value { rest: rest.into(), kind: Arc::clone(&kind) },
+                    to: Wanted::Value {
+                        rest: rest.into(),
+                        kind: Arc::clone(&kind),
+                    },
                 });
                 kinds.insert(form, Arc::clone(&kind));
             }
@@ -298,18 +356,26 @@ fn values<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Vec<Lea
 fn torn_leads(value: &str, kind: &Arc<str>) -> Vec<Lead> {
     let bytes = value.as_bytes();
     let [lower, upper] = hexadecimal(bytes);
-    let in_base64 = (0..3).map(|before| base64(bytes, before)).map(|[standard, _]| standard);
+    let in_base64 = (0..3)
+        .map(|before| base64(bytes, before))
+        .map(|[standard, _]| standard);
     let mut leads = Vec::new();
     for letters in in_base64.chain([lower, upper]) {
         leads.extend(torn::broken_tails(&letters).map(|tail| Lead {
             head: tail[..torn::HEAD_LETTERS].into(),
-            to: Wanted::Broken { letters: tail.into(), kind: Arc::clone(kind) },
+            to: Wanted::Broken {
+                letters: tail.into(),
+                kind: Arc::clone(kind),
+            },
         }));
     }
     let value: Arc<str> = value.into();
     leads.extend(torn::escaped_heads(&value).into_iter().map(|head| Lead {
         head: head.into(),
-        to: Wanted::Escaped { value: Arc::clone(&value), kind: Arc::clone(kind) },
+        to: Wanted::Escaped {
+            value: Arc::clone(&value),
+            kind: Arc::clone(kind),
+        },
     }));
     leads
 }
@@ -327,7 +393,11 @@ fn kind_of(kind: &str) -> Arc<str> {
         _ => '_',
     };
     let kind: String = kind.chars().take(LONGEST).map(plain).collect();
-    if kind.is_empty() { "secret".into() } else { kind.into() }
+    if kind.is_empty() {
+        "secret".into()
+    } else {
+        kind.into()
+    }
 }
 
 /// A value as it is, and as it looks within JSON, base64, a URL and hexadecimal digits.
@@ -374,7 +444,8 @@ fn base64(value: &[u8], before: usize) -> [Vec<u8>; 2] {
     let letters = (before * 8).div_ceil(6)..bits / 6;
     let standard: Vec<u8> = letters
         .map(|letter| {
-            let index = (letter * 6..letter * 6 + 6).fold(0, |index, place| (index << 1) | bit(place));
+            let index =
+                (letter * 6..letter * 6 + 6).fold(0, |index, place| (index << 1) | bit(place));
             STANDARD[usize::from(index)]
         })
         .collect();
@@ -394,7 +465,9 @@ fn percent_encoded(value: &[u8], upper: bool, keeps: &str, space: &str) -> Vec<u
     for &byte in value {
         match byte {
             b' ' => encoded.extend_from_slice(space.as_bytes()),
-            byte if byte.is_ascii_alphanumeric() || keeps.as_bytes().contains(&byte) => encoded.push(byte),
+            byte if byte.is_ascii_alphanumeric() || keeps.as_bytes().contains(&byte) => {
+                encoded.push(byte);
+            }
             byte if upper => encoded.extend_from_slice(format!("%{byte:02X}").as_bytes()),
             byte => encoded.extend_from_slice(format!("%{byte:02x}").as_bytes()),
         }

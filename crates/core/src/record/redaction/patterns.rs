@@ -4,12 +4,23 @@
 use super::shape::{Body, Class, Pattern, Step, Taken};
 
 const fn body(of: Class, least: usize) -> Body {
-    Body { of, least, proof: anything, before: None }
+    Body {
+        of,
+        least,
+        proof: anything,
+        before: None,
+    }
 }
 
 /// A token whose first letters say whose it is.
 const fn token(kind: &'static str, head: &'static str, of: Class, least: usize) -> Pattern {
-    Pattern { kind, head, steps: &[], body: body(of, least), taken: Taken::All }
+    Pattern {
+        kind,
+        head,
+        steps: &[],
+        body: body(of, least),
+        taken: Taken::All,
+    }
 }
 
 /// A token with more behind its first letters.
@@ -20,33 +31,107 @@ const fn longer(
     of: Class,
     least: usize,
 ) -> Pattern {
-    Pattern { kind, head, steps, body: body(of, least), taken: Taken::All }
+    Pattern {
+        kind,
+        head,
+        steps,
+        body: body(of, least),
+        taken: Taken::All,
+    }
 }
 
 /// A value that the words before it announce. Those stay.
-const fn announced(kind: &'static str, head: &'static str, steps: &'static [Step], body: Body) -> Pattern {
-    Pattern { kind, head, steps, body, taken: Taken::Body }
+const fn announced(
+    kind: &'static str,
+    head: &'static str,
+    steps: &'static [Step],
+    body: Body,
+) -> Pattern {
+    Pattern {
+        kind,
+        head,
+        steps,
+        body,
+        taken: Taken::Body,
+    }
 }
 
 /// What stands between a name and its value, in headers, JSON, YAML, code and commands.
-const SEPARATOR: Step = Step::Run { of: separates, least: 1, most: 8 };
-const BEARER: Step =
-    Step::Text(&["Bearer ", "bearer ", "BEARER ", "Token ", "token ", "Bearer%20", "Bearer+"]);
+const SEPARATOR: Step = Step::Run {
+    of: separates,
+    least: 1,
+    most: 8,
+};
+const BEARER: Step = Step::Text(&[
+    "Bearer ",
+    "bearer ",
+    "BEARER ",
+    "Token ",
+    "token ",
+    "Bearer%20",
+    "Bearer+",
+]);
 const BASIC: Step = Step::Text(&["Basic ", "basic ", "BASIC "]);
-const BEARER_VALUE: Body = Body { of: in_token68, least: 8, proof: has_digit, before: None };
-const BASIC_VALUE: Body = Body { of: in_token68, least: 8, proof: is_mixed, before: None };
-const AWS_SECRET: Body = Body { of: in_base64, least: 40, proof: is_mixed, before: None };
+const BEARER_VALUE: Body = Body {
+    of: in_token68,
+    least: 8,
+    proof: has_digit,
+    before: None,
+};
+const BASIC_VALUE: Body = Body {
+    of: in_token68,
+    least: 8,
+    proof: is_mixed,
+    before: None,
+};
+const AWS_SECRET: Body = Body {
+    of: in_base64,
+    least: 40,
+    proof: is_mixed,
+    before: None,
+};
 
 /// Every shape. A head may lead several.
 pub(super) const PATTERNS: &[Pattern] = &[
     token("aws", "AKIA", in_base32, 16),
     token("aws", "ASIA", in_base32, 16),
     token("aws", "ABIA", in_base32, 16),
-    announced("aws", "secret_a", &[Step::Text(&["ccess_key"]), SEPARATOR], AWS_SECRET),
-    announced("aws", "SECRET_A", &[Step::Text(&["CCESS_KEY"]), SEPARATOR], AWS_SECRET),
-    announced("aws", "ecretAcc", &[Step::Text(&["essKey"]), SEPARATOR], AWS_SECRET),
-    announced("aws", "session_", &[Step::Text(&["token"]), SEPARATOR], Body { least: 100, ..AWS_SECRET }),
-    announced("aws", "SESSION_", &[Step::Text(&["TOKEN"]), SEPARATOR], Body { least: 100, ..AWS_SECRET }),
+    announced(
+        "aws",
+        "secret_a",
+        &[Step::Text(&["ccess_key"]), SEPARATOR],
+        AWS_SECRET,
+    ),
+    announced(
+        "aws",
+        "SECRET_A",
+        &[Step::Text(&["CCESS_KEY"]), SEPARATOR],
+        AWS_SECRET,
+    ),
+    announced(
+        "aws",
+        "ecretAcc",
+        &[Step::Text(&["essKey"]), SEPARATOR],
+        AWS_SECRET,
+    ),
+    announced(
+        "aws",
+        "session_",
+        &[Step::Text(&["token"]), SEPARATOR],
+        Body {
+            least: 100,
+            ..AWS_SECRET
+        },
+    ),
+    announced(
+        "aws",
+        "SESSION_",
+        &[Step::Text(&["TOKEN"]), SEPARATOR],
+        Body {
+            least: 100,
+            ..AWS_SECRET
+        },
+    ),
     token("github", "ghp_", in_word, 36),
     token("github", "gho_", in_word, 36),
     token("github", "ghu_", in_word, 36),
@@ -64,14 +149,22 @@ pub(super) const PATTERNS: &[Pattern] = &[
     token("slack", "xoxr-", in_dashed, 24),
     token("slack", "xoxs-", in_dashed, 24),
     token("slack", "xapp-", in_dashed, 24),
-    announced("slack_webhook", "hooks.sl", &[Step::Text(&["ack.com/"]), HOOK], body(in_path, 20)),
+    announced(
+        "slack_webhook",
+        "hooks.sl",
+        &[Step::Text(&["ack.com/"]), HOOK],
+        body(in_path, 20),
+    ),
     token("stripe", "sk_live_", is_alphanumeric, 16),
     token("stripe", "sk_test_", is_alphanumeric, 16),
     token("stripe", "rk_live_", is_alphanumeric, 16),
     token("stripe", "rk_test_", is_alphanumeric, 16),
     token("stripe", "whsec_", in_base64, 24),
     Pattern {
-        body: Body { proof: has_all_cases, ..body(is_alphanumeric, 48) },
+        body: Body {
+            proof: has_all_cases,
+            ..body(is_alphanumeric, 48)
+        },
         ..token("openai", "sk-", is_alphanumeric, 48)
     },
     token("openai", "sk-proj-", in_dashed, 40),
@@ -82,13 +175,45 @@ pub(super) const PATTERNS: &[Pattern] = &[
     token("google", "ya29.", in_dashed, 30),
     token("google", "GOCSPX-", in_dashed, 24),
     token("npm", "npm_", is_alphanumeric, 36),
-    longer("pypi", "pypi-AgE", &[Step::Text(&["IcHlwaS5vcmc", "NdGVzdC5weXBpLm9yZw"])], in_dashed, 50),
-    longer("sendgrid", "SG.", &[Step::Run { of: in_dashed, least: 16, most: 64 }, DOT], in_dashed, 32),
+    longer(
+        "pypi",
+        "pypi-AgE",
+        &[Step::Text(&["IcHlwaS5vcmc", "NdGVzdC5weXBpLm9yZw"])],
+        in_dashed,
+        50,
+    ),
+    longer(
+        "sendgrid",
+        "SG.",
+        &[
+            Step::Run {
+                of: in_dashed,
+                least: 16,
+                most: 64,
+            },
+            DOT,
+        ],
+        in_dashed,
+        32,
+    ),
     token("twilio", "SK", is_hex, 32),
-    announced("azure", "AccountK", &[Step::Text(&["ey="])], body(in_base64, 80)),
-    announced("azure", "SharedAc", &[Step::Text(&["cessKey="])], body(in_base64, 40)),
+    announced(
+        "azure",
+        "AccountK",
+        &[Step::Text(&["ey="])],
+        body(in_base64, 80),
+    ),
+    announced(
+        "azure",
+        "SharedAc",
+        &[Step::Text(&["cessKey="])],
+        body(in_base64, 40),
+    ),
     Pattern {
-        body: Body { proof: has_all_cases, ..body(is_alphanumeric, 34) },
+        body: Body {
+            proof: has_all_cases,
+            ..body(is_alphanumeric, 34)
+        },
         ..token("huggingface", "hf_", is_alphanumeric, 34)
     },
     token("digitalocean", "dop_v1_", is_hex, 64),
@@ -97,7 +222,14 @@ pub(super) const PATTERNS: &[Pattern] = &[
     longer(
         "jwt",
         "eyJ",
-        &[Step::Run { of: in_dashed, least: 8, most: 4 << 10 }, Step::Text(&[".eyJ"])],
+        &[
+            Step::Run {
+                of: in_dashed,
+                least: 8,
+                most: 4 << 10,
+            },
+            Step::Text(&[".eyJ"]),
+        ],
         in_dotted,
         8,
     ),
@@ -105,22 +237,62 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "password",
         "://",
         &[USER, Step::Text(&[":"])],
-        Body { of: in_password, least: 1, proof: is_no_placeholder, before: Some(b'@') },
+        Body {
+            of: in_password,
+            least: 1,
+            proof: is_no_placeholder,
+            before: Some(b'@'),
+        },
     ),
     announced("password", "ser Id=", &[FIELD, PASSWORD], body(in_field, 1)),
     announced("password", "ser ID=", &[FIELD, PASSWORD], body(in_field, 1)),
     announced("password", "Uid=", &[FIELD, PASSWORD], body(in_field, 1)),
-    announced("authorization", "uthoriza", &[Step::Text(&["tion"]), SEPARATOR, BEARER], BEARER_VALUE),
-    announced("authorization", "UTHORIZA", &[Step::Text(&["TION"]), SEPARATOR, BEARER], BEARER_VALUE),
-    announced("authorization", "uthoriza", &[Step::Text(&["tion"]), SEPARATOR, BASIC], BASIC_VALUE),
-    announced("authorization", "UTHORIZA", &[Step::Text(&["TION"]), SEPARATOR, BASIC], BASIC_VALUE),
+    announced(
+        "authorization",
+        "uthoriza",
+        &[Step::Text(&["tion"]), SEPARATOR, BEARER],
+        BEARER_VALUE,
+    ),
+    announced(
+        "authorization",
+        "UTHORIZA",
+        &[Step::Text(&["TION"]), SEPARATOR, BEARER],
+        BEARER_VALUE,
+    ),
+    announced(
+        "authorization",
+        "uthoriza",
+        &[Step::Text(&["tion"]), SEPARATOR, BASIC],
+        BASIC_VALUE,
+    ),
+    announced(
+        "authorization",
+        "UTHORIZA",
+        &[Step::Text(&["TION"]), SEPARATOR, BASIC],
+        BASIC_VALUE,
+    ),
 ];
 
 const DOT: Step = Step::Text(&["."]);
 const HOOK: Step = Step::Text(&["services/", "workflows/", "triggers/"]);
-const USER: Step = Step::Run { of: in_user, least: 0, most: 128 };
-const FIELD: Step = Step::Run { of: in_field, least: 1, most: 128 };
-const PASSWORD: Step = Step::Text(&[";Password=", ";password=", ";PASSWORD=", ";Pwd=", ";pwd=", ";PWD="]);
+const USER: Step = Step::Run {
+    of: in_user,
+    least: 0,
+    most: 128,
+};
+const FIELD: Step = Step::Run {
+    of: in_field,
+    least: 1,
+    most: 128,
+};
+const PASSWORD: Step = Step::Text(&[
+    ";Password=",
+    ";password=",
+    ";PASSWORD=",
+    ";Pwd=",
+    ";pwd=",
+    ";PWD=",
+]);
 
 fn anything(_: &[u8]) -> bool {
     true
@@ -132,17 +304,21 @@ fn has_digit(value: &[u8]) -> bool {
 
 /// Ordinary words are in one case and without digits.
 fn is_mixed(value: &[u8]) -> bool {
-    has_digit(value) || (value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase))
+    has_digit(value)
+        || (value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase))
 }
 
 /// Hashes in hexadecimal digits are not.
 fn has_all_cases(value: &[u8]) -> bool {
-    has_digit(value) && value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase)
+    has_digit(value)
+        && value.iter().any(u8::is_ascii_uppercase)
+        && value.iter().any(u8::is_ascii_lowercase)
 }
 
 /// `$PASSWORD`, `{password}`, `<password>`, `%s`, `***`, and marks of ours.
 fn is_no_placeholder(value: &[u8]) -> bool {
-    !matches!(value.first(), Some(b'$' | b'{' | b'*' | b'%')) || (value[0] == b'%' && value.len() > 2)
+    !matches!(value.first(), Some(b'$' | b'{' | b'*' | b'%'))
+        || (value[0] == b'%' && value.len() > 2)
 }
 
 fn is_alphanumeric(byte: u8) -> bool {
@@ -182,17 +358,26 @@ fn in_token68(byte: u8) -> bool {
 }
 
 fn separates(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b':' | b'=' | b'"' | b'\'' | b'\\' | b',' | b'>')
+    matches!(
+        byte,
+        b' ' | b'\t' | b':' | b'=' | b'"' | b'\'' | b'\\' | b',' | b'>'
+    )
 }
 
 fn in_user(byte: u8) -> bool {
     byte.is_ascii_graphic()
-        && !matches!(byte, b':' | b'/' | b'@' | b'"' | b'\'' | b'<' | b'>' | b'[' | b'\\' | b'?' | b'#')
+        && !matches!(
+            byte,
+            b':' | b'/' | b'@' | b'"' | b'\'' | b'<' | b'>' | b'[' | b'\\' | b'?' | b'#'
+        )
 }
 
 fn in_password(byte: u8) -> bool {
     byte.is_ascii_graphic()
-        && !matches!(byte, b'/' | b'@' | b'"' | b'\'' | b'<' | b'>' | b'[' | b']' | b'\\' | b'?' | b'#')
+        && !matches!(
+            byte,
+            b'/' | b'@' | b'"' | b'\'' | b'<' | b'>' | b'[' | b']' | b'\\' | b'?' | b'#'
+        )
 }
 
 fn in_field(byte: u8) -> bool {

@@ -23,7 +23,11 @@ struct Stretch {
 impl Stretch {
     /// Where to go on from `at`: what lies between is known.
     fn beyond(self, at: usize) -> usize {
-        if (self.from..=self.to).contains(&at) { self.to } else { at }
+        if (self.from..=self.to).contains(&at) {
+            self.to
+        } else {
+            at
+        }
     }
 }
 
@@ -48,9 +52,15 @@ impl Runs {
         if begin >= limit {
             return limit - at;
         }
-        let more = bytes[begin..limit].iter().take_while(|&&byte| of(byte)).count();
+        let more = bytes[begin..limit]
+            .iter()
+            .take_while(|&&byte| of(byte))
+            .count();
         self.steps += more as u64 + 1;
-        *stretch = Stretch { from: if begin == at { at } else { stretch.from }, to: begin + more };
+        *stretch = Stretch {
+            from: if begin == at { at } else { stretch.from },
+            to: begin + more,
+        };
         begin + more - at
     }
 
@@ -58,7 +68,9 @@ impl Runs {
     pub(super) fn ending(&mut self, bytes: &[u8], at: usize, end: usize) -> Option<usize> {
         let begin = self.endless.beyond(at);
         let from = if begin == at { at } else { self.endless.from };
-        let found = bytes.get(begin..end).and_then(|rest| memchr::memmem::find(rest, ENDING));
+        let found = bytes
+            .get(begin..end)
+            .and_then(|rest| memchr::memmem::find(rest, ENDING));
         let to = match found {
             Some(place) => begin + place,
             // It may begin at the very end.

@@ -36,7 +36,11 @@ pub(super) enum Step {
     /// One of these texts.
     Text(&'static [&'static str]),
     /// So many bytes of a class.
-    Run { of: Class, least: usize, most: usize },
+    Run {
+        of: Class,
+        least: usize,
+        most: usize,
+    },
 }
 
 /// What is taken out: the leading letters too, or only what they announce.
@@ -102,7 +106,10 @@ impl Pattern {
             Taken::Body => place,
         };
         match self.body.length(window, place, runs) {
-            Ok(length) => Verdict::Secret { start, end: place + length },
+            Ok(length) => Verdict::Secret {
+                start,
+                end: place + length,
+            },
             Err(verdict) => verdict,
         }
     }
@@ -111,7 +118,11 @@ impl Pattern {
 impl Body {
     fn length(&self, window: Window<'_>, at: usize, runs: &mut Runs) -> Result<usize, Verdict> {
         let (rest, is_last) = (&window.bytes[at..], window.is_last);
-        let most = if self.before.is_some() { MOST_BEFORE } else { LONGEST };
+        let most = if self.before.is_some() {
+            MOST_BEFORE
+        } else {
+            LONGEST
+        };
         let length = runs.run(window.bytes, at, self.of, most);
         if length == rest.len() && length < most && !is_last {
             return Err(Verdict::Undecided);
@@ -132,16 +143,30 @@ impl Body {
 
 /// How many bytes of a class stand at the beginning, up to `most`.
 fn run(bytes: &[u8], of: Class, most: usize) -> usize {
-    bytes.iter().take(most).take_while(|&&byte| of(byte)).count()
+    bytes
+        .iter()
+        .take(most)
+        .take_while(|&&byte| of(byte))
+        .count()
 }
 
 /// The length of the one of some texts that stands at the beginning.
 fn text(rest: &[u8], options: &[&str], is_last: bool) -> Result<usize, Verdict> {
-    if let Some(option) = options.iter().find(|option| rest.starts_with(option.as_bytes())) {
+    if let Some(option) = options
+        .iter()
+        .find(|option| rest.starts_with(option.as_bytes()))
+    {
         return Ok(option.len());
     }
-    let may_come = !is_last && options.iter().any(|option| option.as_bytes().starts_with(rest));
-    Err(if may_come { Verdict::Undecided } else { Verdict::Nothing })
+    let may_come = !is_last
+        && options
+            .iter()
+            .any(|option| option.as_bytes().starts_with(rest));
+    Err(if may_come {
+        Verdict::Undecided
+    } else {
+        Verdict::Nothing
+    })
 }
 
 /// A mark of ours, at a place where its first letters stand: the names of kinds may hold the very words that are looked
@@ -158,7 +183,9 @@ pub(super) fn mark(window: Window<'_>, at: usize) -> Verdict {
     let length = run(&rest[opening..], is_kind, LONGEST_KIND + 1);
     match rest.get(opening + length) {
         _ if length > LONGEST_KIND => Verdict::Nothing,
-        Some(b']') if length > 0 => Verdict::Mark { end: at + opening + length + 1 },
+        Some(b']') if length > 0 => Verdict::Mark {
+            end: at + opening + length + 1,
+        },
         None if !window.is_last => Verdict::Undecided,
         Some(_) | None => Verdict::Nothing,
     }
@@ -171,14 +198,21 @@ pub(super) fn private_key(window: Window<'_>, at: usize, runs: &mut Runs) -> Ver
     const FIRST_LINE_WITHIN: usize = 512;
     const LINE: usize = 24;
     const LONGEST_KEY: usize = 64 << 10;
-    let undecided = if window.is_last { Verdict::Nothing } else { Verdict::Undecided };
+    let undecided = if window.is_last {
+        Verdict::Nothing
+    } else {
+        Verdict::Undecided
+    };
     let rest = &window.bytes[at..];
     let title = match text(rest, &["-----BEGIN "], window.is_last) {
         Ok(length) => length,
         Err(verdict) => return verdict,
     };
-    let words =
-        run(&rest[title..], |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ', 41);
+    let words = run(
+        &rest[title..],
+        |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ',
+        41,
+    );
     let name = &rest[title..title + words];
     let opened = match text(&rest[title + words..], &["-----"], window.is_last) {
         Ok(length) => title + words + length,
@@ -193,7 +227,11 @@ pub(super) fn private_key(window: Window<'_>, at: usize, runs: &mut Runs) -> Ver
     let near = runs.run(window.bytes, begin, in_key, FIRST_LINE_WITHIN);
     if !has_line(&body[..near], LINE) {
         let is_whole = near < body.len() || window.is_last;
-        return if is_whole || near >= FIRST_LINE_WITHIN { Verdict::Nothing } else { undecided };
+        return if is_whole || near >= FIRST_LINE_WITHIN {
+            Verdict::Nothing
+        } else {
+            undecided
+        };
     }
     let length = runs.run(window.bytes, begin, in_key, LONGEST_KEY);
     let is_whole = length < body.len() || length == LONGEST_KEY || window.is_last;
@@ -201,20 +239,37 @@ pub(super) fn private_key(window: Window<'_>, at: usize, runs: &mut Runs) -> Ver
     if let Some(ending) = runs.ending(window.bytes, begin, begin + length) {
         let words_at = ending - begin + ENDING.len();
         let behind = &body[words_at..length];
-        let words =
-            run(behind, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ', 41);
+        let words = run(
+            behind,
+            |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ',
+            41,
+        );
         match text(&behind[words..], &["-----"], window.is_last || is_whole) {
-            Ok(dashes) => return Verdict::Secret { start, end: begin + words_at + words + dashes },
+            Ok(dashes) => {
+                return Verdict::Secret {
+                    start,
+                    end: begin + words_at + words + dashes,
+                };
+            }
             Err(Verdict::Undecided) => return Verdict::Undecided,
             Err(_) => {}
         }
     }
-    if is_whole { Verdict::Secret { start, end: at + opened + length } } else { Verdict::Undecided }
+    if is_whole {
+        Verdict::Secret {
+            start,
+            end: at + opened + length,
+        }
+    } else {
+        Verdict::Undecided
+    }
 }
 
 /// Whether so many letters of base64 stand side by side.
 fn has_line(bytes: &[u8], least: usize) -> bool {
-    bytes.split(|&byte| !in_base64(byte)).any(|letters| letters.len() >= least)
+    bytes
+        .split(|&byte| !in_base64(byte))
+        .any(|letters| letters.len() >= least)
 }
 
 fn in_base64(byte: u8) -> bool {

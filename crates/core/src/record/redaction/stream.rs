@@ -22,7 +22,13 @@ pub struct StreamRedactor {
 impl StreamRedactor {
     /// Begins a stream.
     pub fn new(redactor: Arc<dyn Redactor>) -> Self {
-        Self { redactor, held: Vec::new(), cover: 0, found: Vec::new(), counts: Redactions::default() }
+        Self {
+            redactor,
+            held: Vec::new(),
+            cover: 0,
+            found: Vec::new(),
+            counts: Redactions::default(),
+        }
     }
 
     /// Takes the next piece, and adds to `clean` what is known to hold no secret, with marks for those that were found.
@@ -56,9 +62,18 @@ impl StreamRedactor {
     /// Writes what is decided of a window, and says how much that was.
     fn pass(&mut self, bytes: &[u8], is_last: bool, clean: &mut Vec<u8>) -> usize {
         self.found.clear();
-        let decided = self.redactor.find(Window { bytes, is_last }, &mut self.found);
+        let decided = self
+            .redactor
+            .find(Window { bytes, is_last }, &mut self.found);
         let decided = settled(&self.found, decided);
-        replace(bytes, decided, &mut self.found, &mut self.cover, &mut self.counts, clean);
+        replace(
+            bytes,
+            decided,
+            &mut self.found,
+            &mut self.cover,
+            &mut self.counts,
+            clean,
+        );
         self.cover -= self.cover.min(decided);
         decided
     }

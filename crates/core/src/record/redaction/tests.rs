@@ -36,10 +36,20 @@ fn known_values_and_sensitive_fields_are_taken_out() {
     assert_eq!(host.text("x tp_0123456789 abc"), "x [redacted:token] abc");
     let arguments =
         Arguments::from_value(json!({ "key": "hunter2hunter2", "note": "tp_0123456789", "n": 1 }));
-    let Observed { shown, secrets, sensitive } = observable(&arguments, &["/key".to_owned()], &host);
-    assert_eq!(shown.value(), &json!({ "key": "[redacted:argument]", "note": "[redacted:token]", "n": 1 }));
+    let Observed {
+        shown,
+        secrets,
+        sensitive,
+    } = observable(&arguments, &["/key".to_owned()], &host);
+    assert_eq!(
+        shown.value(),
+        &json!({ "key": "[redacted:argument]", "note": "[redacted:token]", "n": 1 })
+    );
     assert_eq!(secrets, ["hunter2hunter2"]);
-    assert_eq!((sensitive[0].pointer.as_str(), sensitive[0].length), ("/key", 14));
+    assert_eq!(
+        (sensitive[0].pointer.as_str(), sensitive[0].length),
+        ("/key", 14)
+    );
 }
 
 #[test]
@@ -50,7 +60,10 @@ fn equal_values_have_equal_hashes_within_one_life_of_a_host() {
         assert!(!serde_json::to_string(&told).unwrap().contains(value));
         told[0].hash.clone()
     };
-    let (one, other) = (HostRedactor::new(Arc::new(host())), HostRedactor::new(Arc::new(host())));
+    let (one, other) = (
+        HostRedactor::new(Arc::new(host())),
+        HostRedactor::new(Arc::new(host())),
+    );
     assert_eq!(hash(&one, "1234"), hash(&one, "1234"));
     assert_ne!(hash(&one, "1234"), hash(&one, "1235"));
     assert_ne!(hash(&one, "1234"), hash(&other, "1234"));
@@ -60,40 +73,60 @@ fn equal_values_have_equal_hashes_within_one_life_of_a_host() {
 fn a_record_stays_json() {
     let host = HostRedactor::new(Arc::new(KnownSecrets::new([("pin", "12345678")])));
     assert_eq!(host.json(r#"{"a":"no"}"#), r#"{"a":"no"}"#);
-    assert_eq!(host.json(r#"{"a":"x 12345678"}"#), r#"{"a":"x [redacted:pin]"}"#);
+    assert_eq!(
+        host.json(r#"{"a":"x 12345678"}"#),
+        r#"{"a":"x [redacted:pin]"}"#
+    );
     // A number may be a time or a size, and whoever reads the record expects one.
-    assert_eq!(host.json(r#"{"a":"x 12345678","b":12345678}"#), r#"{"a":"x [redacted:pin]","b":12345678}"#);
+    assert_eq!(
+        host.json(r#"{"a":"x 12345678","b":12345678}"#),
+        r#"{"a":"x [redacted:pin]","b":12345678}"#
+    );
 }
 
 /// The redactor of a call with secrets of its own.
 fn of_call(secrets: &[&str]) -> CallRedactor {
     let secrets: Vec<String> = secrets.iter().map(|&secret| secret.to_owned()).collect();
     let host = HostRedactor::new(Arc::new(host()));
-    CallRedactor { own: Some(Arc::new(KnownSecrets::arguments(&secrets))), ..host.of_no_call() }
+    CallRedactor {
+        own: Some(Arc::new(KnownSecrets::arguments(&secrets))),
+        ..host.of_no_call()
+    }
 }
 
 #[test]
 fn a_call_takes_nothing_of_the_host_out_of_its_record() {
-    let call = of_call(&["principal", "succeeded", "arguments", "decision", "\",\"role\":\""]);
+    let call = of_call(&[
+        "principal",
+        "succeeded",
+        "arguments",
+        "decision",
+        "\",\"role\":\"",
+    ]);
     let check = |json: &str, expected: &str| {
         assert_eq!(call.json(json, &mut Redactions::default()), expected);
     };
-    let same =
-        r#"{"call":{"principal":"principal","role":"agent","tool_id":"arguments"},"outcome":"succeeded"}"#;
+    let same = r#"{"call":{"principal":"principal","role":"agent","tool_id":"arguments"},"outcome":"succeeded"}"#;
     check(same, same);
     check(
         r#"{"arguments":{"principal":["succeeded"],"x":1},"message":"it succeeded","outcome":"succeeded"}"#,
         r#"{"arguments":{"[redacted:argument]":["[redacted:argument]"],"x":1},"message":"it [redacted:argument]","outcome":"succeeded"}"#,
     );
     // What stands where a word of the host should, and is none, is not trusted.
-    check(r#"{"kind":"The principal!"}"#, r#"{"kind":"The [redacted:argument]!"}"#);
+    check(
+        r#"{"kind":"The principal!"}"#,
+        r#"{"kind":"The [redacted:argument]!"}"#,
+    );
     // The batch is the caller's, other ids are not.
     check(
         r#"{"batch":{"id":"decision"},"artifacts":[{"id":"decision"}]}"#,
         r#"{"batch":{"id":"[redacted:argument]"},"artifacts":[{"id":"decision"}]}"#,
     );
     // The host knows what it keeps from everybody, also from its names.
-    check(r#"{"principal":"tp_0123456789"}"#, r#"{"principal":"[redacted:token]"}"#);
+    check(
+        r#"{"principal":"tp_0123456789"}"#,
+        r#"{"principal":"[redacted:token]"}"#,
+    );
 }
 
 #[test]
@@ -107,7 +140,10 @@ fn a_mark_takes_the_place_of_whole_characters() {
     ] {
         let clean = call.json(json, &mut Redactions::default()).into_owned();
         let value: serde_json::Value = serde_json::from_str(&clean).unwrap();
-        assert!(value["a"].as_str().unwrap().contains("[redacted:argument]"), "{clean}");
+        assert!(
+            value["a"].as_str().unwrap().contains("[redacted:argument]"),
+            "{clean}"
+        );
     }
 }
 
@@ -127,16 +163,29 @@ fn data_is_looked_into() {
         (output.content.remove(0), counts)
     };
     let (content, counts) = kept(b"\x00\xffkey AKIAIOSFODNN7EXAMPLE\xfe");
-    assert_eq!(content, Content::text("[text/x left out: it holds [redacted:aws]]"));
+    assert_eq!(
+        content,
+        Content::text("[text/x left out: it holds [redacted:aws]]")
+    );
     assert_eq!(counts.0["aws"], 1);
-    assert!(matches!(kept(b"\x00nothing in it\xff").0, Content::Binary { .. }));
+    assert!(matches!(
+        kept(b"\x00nothing in it\xff").0,
+        Content::Binary { .. }
+    ));
 }
 
 #[test]
 fn secrets_that_overlap_become_one_mark_that_covers_both() {
-    let host = KnownSecrets::new([("one", "abcdefgh12"), ("two", "gh12345678"), ("inner", "cdefgh12")]);
+    let host = KnownSecrets::new([
+        ("one", "abcdefgh12"),
+        ("two", "gh12345678"),
+        ("inner", "cdefgh12"),
+    ]);
     assert_eq!(host.text("<abcdefgh12345678>"), "<[redacted:one]>");
-    assert_eq!(host.text("<abcdefgh12><gh12345678>"), "<[redacted:one]><[redacted:two]>");
+    assert_eq!(
+        host.text("<abcdefgh12><gh12345678>"),
+        "<[redacted:one]><[redacted:two]>"
+    );
     assert_eq!(host.text("xcdefgh12x"), "x[redacted:inner]x");
 }
 
@@ -156,10 +205,16 @@ fn a_mark_is_left_as_it_is() {
 #[test]
 fn what_was_taken_out_is_counted_by_kind() {
     let (_, counts) = clean(&host(), "tp_0123456789 tp_0123456789 AKIAIOSFODNN7EXAMPLE");
-    assert_eq!(serde_json::to_value(counts).unwrap(), json!({ "token": 2, "aws": 1 }));
+    assert_eq!(
+        serde_json::to_value(counts).unwrap(),
+        json!({ "token": 2, "aws": 1 })
+    );
 }
 
 #[test]
 fn an_empty_redactor_finds_the_shapes() {
-    assert_eq!(KnownSecrets::default().text("id AKIAIOSFODNN7EXAMPLE."), "id [redacted:aws].");
+    assert_eq!(
+        KnownSecrets::default().text("id AKIAIOSFODNN7EXAMPLE."),
+        "id [redacted:aws]."
+    );
 }

@@ -70,7 +70,9 @@ fn line_break(window: Window<'_>, at: usize) -> TornRead<usize> {
         if rest.starts_with(line_break) {
             let from = at + line_break.len();
             let blanks = window.bytes[from..].iter().take(INDENTATION);
-            let blanks = blanks.take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            let blanks = blanks
+                .take_while(|byte| matches!(byte, b' ' | b'\t'))
+                .count();
             let next = from + blanks;
             return if next == window.bytes.len() && !window.is_last {
                 TornRead::Unknown
@@ -97,13 +99,23 @@ pub(super) fn escaped_heads(value: &str) -> Vec<Vec<u8>> {
             let after = |spelling: &[u8]| [before.as_slice(), spelling].concat();
             match before.is_empty() {
                 true => {
-                    heads
-                        .extend([format!("\\u{unit:04x}"), format!("\\u{unit:04X}")].map(String::into_bytes));
+                    heads.extend(
+                        [format!("\\u{unit:04x}"), format!("\\u{unit:04X}")]
+                            .map(String::into_bytes),
+                    );
                 }
                 false => heads.push(after(b"\\u")),
             }
-            for spelling in [Some(plain), short_escape(c)].into_iter().flatten().map(after) {
-                let list = if spelling.len() < 3 { &mut open } else { &mut heads };
+            for spelling in [Some(plain), short_escape(c)]
+                .into_iter()
+                .flatten()
+                .map(after)
+            {
+                let list = if spelling.len() < 3 {
+                    &mut open
+                } else {
+                    &mut heads
+                };
                 list.push(spelling);
             }
         }
@@ -211,23 +223,33 @@ pub(super) fn dump(
         TornRead::Unknown => return None,
     };
     let (begin_in, may_be_swapped) = (first.bytes.len(), first.may_be_swapped);
-    let (mut lines, mut end, mut bytes) = (vec![(begin_in, first.text_end)], first.end, first.bytes);
+    let (mut lines, mut end, mut bytes) =
+        (vec![(begin_in, first.text_end)], first.end, first.bytes);
     loop {
         found.clear();
         let mut goes_on = false;
         for order in &ByteOrder::ALL[..if may_be_swapped { 2 } else { 1 }] {
             for value in values {
                 for start in 0..begin_in {
-                    let there =
-                        (start..start + value.bytes.len()).map_while(|place| order.read(&bytes, place));
-                    let same =
-                        there.zip(&value.bytes).take_while(|(there, wanted)| there.0 == **wanted).count();
+                    let there = (start..start + value.bytes.len())
+                        .map_while(|place| order.read(&bytes, place));
+                    let same = there
+                        .zip(&value.bytes)
+                        .take_while(|(there, wanted)| there.0 == **wanted)
+                        .count();
                     if same == value.bytes.len() {
-                        let line_end =
-                            lines.iter().find(|line| start + same <= line.0).map_or(end, |line| line.1);
-                        found.push((order.first_digit(&bytes, start), line_end, Arc::clone(&value.kind)));
+                        let line_end = lines
+                            .iter()
+                            .find(|line| start + same <= line.0)
+                            .map_or(end, |line| line.1);
+                        found.push((
+                            order.first_digit(&bytes, start),
+                            line_end,
+                            Arc::clone(&value.kind),
+                        ));
                     }
-                    goes_on |= same < value.bytes.len() && order.read(&bytes, start + same).is_none();
+                    goes_on |=
+                        same < value.bytes.len() && order.read(&bytes, start + same).is_none();
                 }
             }
         }
@@ -280,14 +302,24 @@ fn dump_line(window: Window<'_>, at: usize) -> TornRead<DumpLine> {
     let rest = &rest[..rest.len().min(DUMP_LINE)];
     let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
     // Ids and numbers have such heads too, so most looks end here.
-    let offset = rest.iter().take(OFFSET_DIGITS.end() + 1).take_while(|byte| is_digit(byte)).count();
+    let offset = rest
+        .iter()
+        .take(OFFSET_DIGITS.end() + 1)
+        .take_while(|byte| is_digit(byte))
+        .count();
     if !OFFSET_DIGITS.contains(&offset) {
         let may_grow = offset == rest.len() && offset < *OFFSET_DIGITS.start();
-        return if may_grow && !window.is_last { TornRead::Unknown } else { TornRead::NotThere };
+        return if may_grow && !window.is_last {
+            TornRead::Unknown
+        } else {
+            TornRead::NotThere
+        };
     }
     let break_at = rest.iter().position(|&byte| byte == b'\n');
     let is_whole = break_at.is_some() || window.is_last;
-    let separates = rest.get(offset).is_none_or(|byte| matches!(byte, b':' | b' ' | b'\t'));
+    let separates = rest
+        .get(offset)
+        .is_none_or(|byte| matches!(byte, b':' | b' ' | b'\t'));
     if !separates || (break_at.is_none() && rest.len() == DUMP_LINE) {
         return TornRead::NotThere;
     }
@@ -296,16 +328,30 @@ fn dump_line(window: Window<'_>, at: usize) -> TornRead<DumpLine> {
     }
     let line = &rest[..break_at.unwrap_or(rest.len())];
     let has_colon = line.get(offset) == Some(&b':');
-    let (mut bytes, mut place, mut words_of_two) = (Vec::new(), offset + usize::from(has_colon), true);
+    let (mut bytes, mut place, mut words_of_two) =
+        (Vec::new(), offset + usize::from(has_colon), true);
     loop {
-        let blanks =
-            line[place.min(line.len())..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let blanks = line[place.min(line.len())..]
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t'))
+            .count();
         let begin = place + blanks;
-        let digits = line.get(begin..).unwrap_or_default().iter().take_while(|byte| is_digit(byte)).count();
+        let digits = line
+            .get(begin..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|byte| is_digit(byte))
+            .count();
         // Two blanks and more lead to the middle of a line, or to its text, whose letters may be digits too.
-        let stops = line.get(begin + digits).is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+        let stops = line
+            .get(begin + digits)
+            .is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
         let is_column = if has_colon { blanks == 1 } else { blanks > 0 };
-        if !is_column || !matches!(digits, 2 | 4 | 8) || !stops || bytes.len() + digits / 2 > DUMP_BYTES {
+        if !is_column
+            || !matches!(digits, 2 | 4 | 8)
+            || !stops
+            || bytes.len() + digits / 2 > DUMP_BYTES
+        {
             break;
         }
         words_of_two &= digits == 4 || bytes.is_empty();
@@ -321,5 +367,10 @@ fn dump_line(window: Window<'_>, at: usize) -> TornRead<DumpLine> {
     }
     let text_end = at + line.len();
     let end = text_end + usize::from(break_at.is_some());
-    TornRead::There(DumpLine { bytes, may_be_swapped: words_of_two && !has_colon, end, text_end })
+    TornRead::There(DumpLine {
+        bytes,
+        may_be_swapped: words_of_two && !has_colon,
+        end,
+        text_end,
+    })
 }

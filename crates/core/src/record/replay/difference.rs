@@ -35,19 +35,24 @@ fn collect(recorded: &Value, given: &Value, at: &mut String, found: &mut Vec<Dif
     if input::fits(recorded, given) {
         return;
     }
-    let mut inner = |key: &str, one: Option<&Value>, other: Option<&Value>, found: &mut Vec<Difference>| {
-        let length = at.len();
-        at.push('/');
-        at.push_str(&key.replace('~', "~0").replace('/', "~1"));
-        match (one, other) {
-            (Some(one), Some(other)) => collect(one, other, at, found),
-            (one, other) => {
-                let short = |value: &Value| shown(&value.to_string(), 0);
-                found.push(Difference { at: at.clone(), recorded: one.map(short), given: other.map(short) });
+    let mut inner =
+        |key: &str, one: Option<&Value>, other: Option<&Value>, found: &mut Vec<Difference>| {
+            let length = at.len();
+            at.push('/');
+            at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            match (one, other) {
+                (Some(one), Some(other)) => collect(one, other, at, found),
+                (one, other) => {
+                    let short = |value: &Value| shown(&value.to_string(), 0);
+                    found.push(Difference {
+                        at: at.clone(),
+                        recorded: one.map(short),
+                        given: other.map(short),
+                    });
+                }
             }
-        }
-        at.truncate(length);
-    };
+            at.truncate(length);
+        };
     match (recorded, given) {
         (Value::Object(one), Value::Object(other)) => {
             for (key, value) in one {
@@ -64,9 +69,17 @@ fn collect(recorded: &Value, given: &Value, at: &mut String, found: &mut Vec<Dif
         }
         (one, other) => {
             let (one, other) = (one.to_string(), other.to_string());
-            let same = one.chars().zip(other.chars()).take_while(|(left, right)| left == right).count();
+            let same = one
+                .chars()
+                .zip(other.chars())
+                .take_while(|(left, right)| left == right)
+                .count();
             let (recorded, given) = (Some(shown(&one, same)), Some(shown(&other, same)));
-            found.push(Difference { at: at.clone(), recorded, given });
+            found.push(Difference {
+                at: at.clone(),
+                recorded,
+                given,
+            });
         }
     }
 }
@@ -79,8 +92,14 @@ fn shown(text: &str, same: usize) -> String {
     }
     let from = same.saturating_sub(CHARS_BEFORE).min(length - SHOWN_CHARS);
     let part: String = text.chars().skip(from).take(SHOWN_CHARS).collect();
-    let (before, after) =
-        (if from > 0 { "…" } else { "" }, if from + SHOWN_CHARS < length { "…" } else { "" });
+    let (before, after) = (
+        if from > 0 { "…" } else { "" },
+        if from + SHOWN_CHARS < length {
+            "…"
+        } else {
+            ""
+        },
+    );
     format!("{before}{part}{after}")
 }
 
@@ -88,7 +107,11 @@ fn shown(text: &str, same: usize) -> String {
 pub(crate) fn told(differences: &[Difference]) -> String {
     let mut text = String::new();
     for difference in differences.iter().take(MOST_SHOWN) {
-        let at = if difference.at.is_empty() { "" } else { &format!("{}: ", difference.at) };
+        let at = if difference.at.is_empty() {
+            ""
+        } else {
+            &format!("{}: ", difference.at)
+        };
         for (sign, value) in [('-', &difference.recorded), ('+', &difference.given)] {
             if let Some(value) = value {
                 text.push_str(&format!("\n{sign} {at}{value}"));
@@ -124,17 +147,28 @@ mod tests {
             &json!({ "a": [1, 3, 4] }),
             "\n- /a/1: 2\n+ /a/1: 3\n+ /a/2: 4\n- /b~1c: 1",
         );
-        check(&json!({ "key": "[redacted:x]" }), &json!({ "key": "any" }), "");
-        let many: Value =
-            (0..15).map(|n| (n.to_string(), json!(n))).collect::<serde_json::Map<_, _>>().into();
+        check(
+            &json!({ "key": "[redacted:x]" }),
+            &json!({ "key": "any" }),
+            "",
+        );
+        let many: Value = (0..15)
+            .map(|n| (n.to_string(), json!(n)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
         assert!(told(&between(&many, &json!({}))).ends_with("\n  and 3 more"));
     }
 
     #[test]
     fn long_texts_show_where_they_part() {
-        let (one, other) =
-            ("x".repeat(500) + "left" + &"y".repeat(500), "x".repeat(500) + "right" + &"y".repeat(500));
+        let (one, other) = (
+            "x".repeat(500) + "left" + &"y".repeat(500),
+            "x".repeat(500) + "right" + &"y".repeat(500),
+        );
         let said = told(&between(&json!({ "text": one }), &json!({ "text": other })));
-        assert!(said.contains("xleftyyy") && said.contains("xrightyyy") && said.len() < 500, "{said}");
+        assert!(
+            said.contains("xleftyyy") && said.contains("xrightyyy") && said.len() < 500,
+            "{said}"
+        );
     }
 }

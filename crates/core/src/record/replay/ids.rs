@@ -19,7 +19,10 @@ const BEGINNING: &str = "⟦call:";
 const ARTIFACT: &str = "art_";
 
 /// The text with the places of calls instead of their ids.
-pub(super) fn marked<'t>(text: &'t str, place_of: impl Fn(InvocationId) -> Option<usize>) -> Cow<'t, str> {
+pub(super) fn marked<'t>(
+    text: &'t str,
+    place_of: impl Fn(InvocationId) -> Option<usize>,
+) -> Cow<'t, str> {
     let text = if text.contains(BEGINNING) {
         Cow::Owned(text.replace(BEGINNING, &format!("{OPEN}{BEGINNING}")))
     } else {
@@ -40,13 +43,19 @@ fn replaced<'t>(
     let mut written = String::new();
     let mut done = 0;
     for found in memmem::find_iter(text.as_bytes(), needle) {
-        let Some(start) = found.checked_sub(before).filter(|&start| start >= done) else { continue };
-        let Some(word) = text.get(start..start + length) else { continue };
+        let Some(start) = found.checked_sub(before).filter(|&start| start >= done) else {
+            continue;
+        };
+        let Some(word) = text.get(start..start + length) else {
+            continue;
+        };
         let (kept, id) = match word.strip_prefix(ARTIFACT) {
             Some(id) => (ARTIFACT, id),
             None => ("", word),
         };
-        let Some(place) = InvocationId::from_str(id).ok().and_then(place_of) else { continue };
+        let Some(place) = InvocationId::from_str(id).ok().and_then(place_of) else {
+            continue;
+        };
         written.push_str(&text[done..start]);
         written.push_str(kept);
         written.push_str(&mark(place));
@@ -80,7 +89,9 @@ pub(super) fn unmarked(text: &str, id_of: impl Fn(usize) -> InvocationId) -> Cow
         written.push_str(before);
         let after = from.trim_start_matches(OPEN);
         let brackets = (from.len() - after.len()) / OPEN.len();
-        let number = after.strip_prefix(WORD).and_then(|after| after.split_once(CLOSE));
+        let number = after
+            .strip_prefix(WORD)
+            .and_then(|after| after.split_once(CLOSE));
         let place = number.and_then(|(number, after)| Some((number.parse().ok()?, after)));
         match place {
             Some((place, after)) if brackets == 1 => {
@@ -119,8 +130,14 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         let ids: Vec<InvocationId> = (1..4).map(stand_in).collect();
-        let place_of = |id| ids.iter().position(|known| *known == id).map(|place| place + 1);
-        let text = text.replace("ID1", &ids[0].to_string()).replace("HEX2", &ids[1].to_hex());
+        let place_of = |id| {
+            ids.iter()
+                .position(|known| *known == id)
+                .map(|place| place + 1)
+        };
+        let text = text
+            .replace("ID1", &ids[0].to_string())
+            .replace("HEX2", &ids[1].to_hex());
         let written = marked(&text, place_of);
         assert_eq!(written, expected);
         assert_eq!(unmarked(&written, |place| ids[place - 1]), text, "and back");
@@ -135,6 +152,9 @@ mod tests {
         check("ö-7é ID1", "ö-7é ⟦call:1⟧");
         check("⟦call:1⟧ and ID1", "⟦⟦call:1⟧ and ⟦call:1⟧");
         check("⟦⟦call:1⟧⟦call:", "⟦⟦⟦call:1⟧⟦⟦call:");
-        check("00000000-0000-7000-8000-0000000000ff", "00000000-0000-7000-8000-0000000000ff");
+        check(
+            "00000000-0000-7000-8000-0000000000ff",
+            "00000000-0000-7000-8000-0000000000ff",
+        );
     }
 }

@@ -13,7 +13,10 @@ pub(super) fn spelled(value: &Value) -> String {
     fn even(value: &Value) -> Value {
         match value {
             Value::Number(number) => {
-                let whole = number.as_f64().filter(|_| number.is_f64()).filter(|given| given.fract() == 0.0);
+                let whole = number
+                    .as_f64()
+                    .filter(|_| number.is_f64())
+                    .filter(|given| given.fract() == 0.0);
                 let small = whole.filter(|whole| whole.abs() < 9_007_199_254_740_992.0);
                 small.map_or_else(|| value.clone(), |whole| json!(whole as i64))
             }
@@ -41,10 +44,16 @@ pub(super) fn fits(recorded: &Value, given: &Value) -> bool {
         (Value::String(recorded), given) if is_gap(recorded) => !given.is_null(),
         (Value::String(recorded), Value::String(given)) => fits_text(recorded, given),
         (Value::Array(recorded), Value::Array(given)) => {
-            recorded.len() == given.len() && recorded.iter().zip(given).all(|(one, other)| fits(one, other))
+            recorded.len() == given.len()
+                && recorded
+                    .iter()
+                    .zip(given)
+                    .all(|(one, other)| fits(one, other))
         }
         (Value::Object(recorded), Value::Object(given)) => {
-            let known = |(key, one): (&String, &Value)| given.get(key).is_some_and(|other| fits(one, other));
+            let known = |(key, one): (&String, &Value)| {
+                given.get(key).is_some_and(|other| fits(one, other))
+            };
             recorded.len() == given.len() && recorded.iter().all(known)
         }
         (recorded, given) => spelled(recorded) == spelled(given),
@@ -62,7 +71,9 @@ fn fits_text(recorded: &str, given: &str) -> bool {
     let mut pieces = Vec::new();
     let mut rest = recorded;
     while let Some((before, after)) = rest.split_once(REDACTED) {
-        let Some((_, after)) = after.split_once(']') else { break };
+        let Some((_, after)) = after.split_once(']') else {
+            break;
+        };
         pieces.push(before);
         rest = after;
     }
@@ -70,11 +81,16 @@ fn fits_text(recorded: &str, given: &str) -> bool {
     if pieces.is_empty() {
         return recorded == given;
     }
-    let Some(mut left) = given.strip_prefix(pieces[0]).and_then(|left| left.strip_suffix(rest)) else {
+    let Some(mut left) = given
+        .strip_prefix(pieces[0])
+        .and_then(|left| left.strip_suffix(rest))
+    else {
         return false;
     };
     for piece in &pieces[1..] {
-        let Some((_, after)) = left.split_once(piece) else { return false };
+        let Some((_, after)) = left.split_once(piece) else {
+            return false;
+        };
         left = after;
     }
     true
@@ -96,13 +112,15 @@ mod tests {
 
     #[test]
     fn anything_fits_where_a_secret_was() {
-        let recorded =
-            json!({ "key": "[redacted:argument]", "text": "a [redacted:github] b [redacted:jwt]", "n": 1 });
+        let recorded = json!({ "key": "[redacted:argument]", "text": "a [redacted:github] b [redacted:jwt]", "n": 1 });
         assert!(has_gaps(&spelled(&recorded)));
         let check = |given, expected| assert_eq!(fits(&recorded, &given), expected, "{given}");
         check(json!({ "key": "x", "text": "a ghp b ey", "n": 1.0 }), true);
         check(json!({ "key": { "x": 1 }, "text": "a  b ", "n": 1 }), true);
-        check(json!({ "key": "[redacted:env]", "text": "a [redacted:x] b [redacted:y]", "n": 1 }), true);
+        check(
+            json!({ "key": "[redacted:env]", "text": "a [redacted:x] b [redacted:y]", "n": 1 }),
+            true,
+        );
         check(json!({ "key": null, "text": "a  b ", "n": 1 }), false);
         check(json!({ "key": "x", "text": "a ghp c", "n": 1 }), false);
         check(json!({ "key": "x", "text": "a ghp b", "n": 1 }), false);

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use toolpost_model::{InvocationId, ModelInput, Timings, ToolId, ToolResult};
 
 use super::{
-    Cassette, CassetteCall, CassetteError, CassetteEvent, Difference, Matching, Pace, ReplayOptions,
-    difference, ids, input,
+    Cassette, CassetteCall, CassetteError, CassetteEvent, Difference, Matching, Pace,
+    ReplayOptions, difference, ids, input,
 };
 
 /// So many recorded calls of a tool are looked at for the one that is most like a call that was not recorded.
@@ -129,14 +129,19 @@ pub(super) fn result_of(answer: &str, id: InvocationId) -> Result<ToolResult, se
 
 impl RecordedAnswer {
     fn of(call: &CassetteCall, place: usize) -> Result<Self, CassetteError> {
-        let tool = call.tool_id().map_or_else(|| call.tool.clone(), |id| id.to_string());
+        let tool = call
+            .tool_id()
+            .map_or_else(|| call.tool.clone(), |id| id.to_string());
         let (key, has_gaps) = match &call.arguments {
             Some(arguments) => {
                 let spelled = input::spelled(arguments);
                 let has_gaps = input::has_gaps(&spelled);
                 (Key::Read(tool.clone(), spelled), has_gaps)
             }
-            None => (Key::Unread(tool.clone(), call.unread_bytes.unwrap_or_default()), false),
+            None => (
+                Key::Unread(tool.clone(), call.unread_bytes.unwrap_or_default()),
+                false,
+            ),
         };
         let text = Value::Object(call.answer.clone()).to_string();
         Ok(Self {
@@ -161,18 +166,33 @@ impl Player {
             by_tool: HashMap::new(),
             by_input: HashMap::new(),
             with_gaps: HashMap::new(),
-            state: Mutex::new(State { used: vec![false; cassette.calls.len()], ..State::default() }),
+            state: Mutex::new(State {
+                used: vec![false; cassette.calls.len()],
+                ..State::default()
+            }),
         };
         for (place, call) in cassette.calls.iter().enumerate() {
             let recorded = RecordedAnswer::of(call, place + 1)?;
             if let Some(id) = call.tool_id() {
                 player.names.insert(call.tool.clone(), id);
             }
-            player.by_tool.entry(recorded.tool.clone()).or_default().push(place);
+            player
+                .by_tool
+                .entry(recorded.tool.clone())
+                .or_default()
+                .push(place);
             if recorded.has_gaps {
-                player.with_gaps.entry(recorded.tool.clone()).or_default().push(place);
+                player
+                    .with_gaps
+                    .entry(recorded.tool.clone())
+                    .or_default()
+                    .push(place);
             } else {
-                player.by_input.entry(recorded.key.clone()).or_default().push(place);
+                player
+                    .by_input
+                    .entry(recorded.key.clone())
+                    .or_default()
+                    .push(place);
             }
             player.calls.push(recorded);
         }
@@ -205,7 +225,13 @@ impl Player {
         let recorded = &self.calls[place];
         let mut result = recorded.result.clone();
         if let Some(marked) = &recorded.marked {
-            let id_of = |place: usize| state.ids.get(&place).copied().unwrap_or_else(|| ids::stand_in(place));
+            let id_of = |place: usize| {
+                state
+                    .ids
+                    .get(&place)
+                    .copied()
+                    .unwrap_or_else(|| ids::stand_in(place))
+            };
             // It was read once with other ids in it, so it can be read.
             if let Ok(read) = result_of(&ids::unmarked(marked, id_of), call.id) {
                 result = read;
@@ -213,13 +239,20 @@ impl Player {
         }
         result.invocation_id = call.id;
         let (progress, took) = (recorded.progress.clone(), recorded.took);
-        Ok(Played { result, progress, took, pace: self.options.pace })
+        Ok(Played {
+            result,
+            progress,
+            took,
+            pace: self.options.pace,
+        })
     }
 
     /// The first recorded call with equal input that was not used.
     fn any(&self, given: &Given, state: &mut State) -> Option<usize> {
         for key in &given.keys {
-            let Some(equal) = self.by_input.get(key) else { continue };
+            let Some(equal) = self.by_input.get(key) else {
+                continue;
+            };
             let passed = state.passed.entry(key.clone()).or_default();
             while let Some(&place) = equal.get(*passed) {
                 *passed += 1;
@@ -231,13 +264,21 @@ impl Player {
         let with_gaps = self.with_gaps.get(&given.tool)?;
         let arguments = given.arguments()?;
         let fits = |place: usize| {
-            self.calls[place].arguments.as_ref().is_some_and(|own| input::fits(own, &arguments))
+            self.calls[place]
+                .arguments
+                .as_ref()
+                .is_some_and(|own| input::fits(own, &arguments))
         };
-        with_gaps.iter().copied().find(|&place| !state.used[place] && fits(place))
+        with_gaps
+            .iter()
+            .copied()
+            .find(|&place| !state.used[place] && fits(place))
     }
 
     fn is_next(&self, place: usize, given: &Given) -> bool {
-        let Some(recorded) = self.calls.get(place) else { return false };
+        let Some(recorded) = self.calls.get(place) else {
+            return false;
+        };
         given.keys.contains(&recorded.key)
             || recorded.has_gaps
                 && recorded.tool == given.tool
@@ -255,7 +296,11 @@ impl Player {
                     "`{name}` was not recorded: all {} calls of the recording were answered",
                     self.calls.len()
                 );
-                return Unrecorded { message, hint: RECORD_AGAIN, details: json!({}) };
+                return Unrecorded {
+                    message,
+                    hint: RECORD_AGAIN,
+                    details: json!({}),
+                };
             };
             let place = state.next + 1;
             if next.tool != given.tool {
@@ -279,18 +324,35 @@ impl Player {
             names.sort_unstable();
             let more = names.len().saturating_sub(NAMES_TOLD);
             names.truncate(NAMES_TOLD);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
             let message = format!(
                 "no call of `{name}` was recorded; the recording has calls of: {}{more}",
                 names.join(", ")
             );
-            return Unrecorded { message, hint: RECORD_AGAIN, details: json!({}) };
+            return Unrecorded {
+                message,
+                hint: RECORD_AGAIN,
+                details: json!({}),
+            };
         };
         if let Some(equal) = given.keys.first().and_then(|key| self.by_input.get(key)) {
-            let times = if equal.len() == 1 { "once".to_owned() } else { format!("{} times", equal.len()) };
-            let message =
-                format!("`{name}` with these arguments was recorded {times}, and that was answered already");
-            return Unrecorded { message, hint: RECORD_AGAIN, details: json!({ "recorded": equal.len() }) };
+            let times = if equal.len() == 1 {
+                "once".to_owned()
+            } else {
+                format!("{} times", equal.len())
+            };
+            let message = format!(
+                "`{name}` with these arguments was recorded {times}, and that was answered already"
+            );
+            return Unrecorded {
+                message,
+                hint: RECORD_AGAIN,
+                details: json!({ "recorded": equal.len() }),
+            };
         }
         let nearest = self.nearest(of_tool, given, state);
         let begin = format!(
@@ -315,7 +377,13 @@ impl Player {
         nearest.unwrap_or_default()
     }
 
-    fn different(&self, begin: &str, place: usize, given: &Given, hint: &'static str) -> Unrecorded {
+    fn different(
+        &self,
+        begin: &str,
+        place: usize,
+        given: &Given,
+        hint: &'static str,
+    ) -> Unrecorded {
         let recorded = &self.calls[place];
         let differences: Vec<Difference> = match (&recorded.arguments, &given.shown()) {
             (Some(own), Some(arguments)) => difference::between(own, arguments),
@@ -324,19 +392,33 @@ impl Player {
         let message = if differences.is_empty() {
             format!("{begin}; {}", not_comparable(recorded, given))
         } else {
-            format!("{begin} (`-` recorded, `+` asked):{}", difference::told(&differences))
+            format!(
+                "{begin} (`-` recorded, `+` asked):{}",
+                difference::told(&differences)
+            )
         };
-        let nearest = json!({ "call": place + 1, "tool": recorded.tool, "differences": differences });
-        Unrecorded { message, hint, details: json!({ "nearest": nearest }) }
+        let nearest =
+            json!({ "call": place + 1, "tool": recorded.tool, "differences": differences });
+        Unrecorded {
+            message,
+            hint,
+            details: json!({ "nearest": nearest }),
+        }
     }
 
     /// What became of the replay so far.
     pub(crate) fn report(&self) -> ReplayReport {
         let state = self.state();
         let unused = state.used.iter().enumerate().filter(|(_, used)| !**used);
-        let left =
-            unused.map(|(place, _)| LeftOver { call: place + 1, tool: self.calls[place].tool.clone() });
-        ReplayReport { answered: state.answered, refused: state.refused, left: left.collect() }
+        let left = unused.map(|(place, _)| LeftOver {
+            call: place + 1,
+            tool: self.calls[place].tool.clone(),
+        });
+        ReplayReport {
+            answered: state.answered,
+            refused: state.refused,
+            left: left.collect(),
+        }
     }
 }
 
@@ -385,11 +467,20 @@ impl Given {
                     ModelInput::Value(value) => [value.to_string().len(); 2],
                 };
                 let mut keys = Vec::from(sizes.map(|size| Key::Unread(tool.clone(), size)));
-                keys.extend(call.sent.parse().ok().map(|arguments| read(arguments.value())));
+                keys.extend(
+                    call.sent
+                        .parse()
+                        .ok()
+                        .map(|arguments| read(arguments.value())),
+                );
                 keys
             }
         };
-        Self { tool, keys, is_read: call.shown.is_some() }
+        Self {
+            tool,
+            keys,
+            is_read: call.shown.is_some(),
+        }
     }
 
     fn arguments(&self) -> Option<Value> {

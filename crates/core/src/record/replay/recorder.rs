@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, value::RawValue};
-use toolpost_model::{HiddenReason, InvocationId, SessionId, Stage, SurfaceId, SurfaceRequest, ToolId};
+use toolpost_model::{
+    HiddenReason, InvocationId, SessionId, Stage, SurfaceId, SurfaceRequest, ToolId,
+};
 
 use super::{Cassette, CassetteCall, CassetteEvent, CassetteSession, CassetteTool, FORMAT, ids};
 use crate::{
@@ -47,7 +49,10 @@ struct Taken {
 impl Recorder {
     /// Of one session.
     pub fn of_session(session: SessionId) -> Self {
-        Self { wanted: Some(session), ..Self::of_all() }
+        Self {
+            wanted: Some(session),
+            ..Self::of_all()
+        }
     }
 
     /// Of every session.
@@ -78,11 +83,21 @@ impl Recorder {
                 }
             }
             RecordKind::SessionOpened => {
-                if let (Some(session), Ok(body)) =
-                    (&record.session_id, serde_json::from_str::<SessionBody>(&record.body))
-                {
-                    let SessionBody { principal, role, surface, .. } = body;
-                    self.take_session(session, || CassetteSession { principal, role, surface });
+                if let (Some(session), Ok(body)) = (
+                    &record.session_id,
+                    serde_json::from_str::<SessionBody>(&record.body),
+                ) {
+                    let SessionBody {
+                        principal,
+                        role,
+                        surface,
+                        ..
+                    } = body;
+                    self.take_session(session, || CassetteSession {
+                        principal,
+                        role,
+                        surface,
+                    });
                 }
             }
             RecordKind::Accepted | RecordKind::Asked | RecordKind::Started | RecordKind::Ended => {
@@ -90,8 +105,10 @@ impl Recorder {
                     self.take_call(session, id, &record.body);
                 }
             }
-            RecordKind::Decided | RecordKind::SessionClosed | RecordKind::Discovered | RecordKind::Pruned => {
-            }
+            RecordKind::Decided
+            | RecordKind::SessionClosed
+            | RecordKind::Discovered
+            | RecordKind::Pruned => {}
         }
     }
 
@@ -115,7 +132,9 @@ impl Recorder {
         if !self.is_wanted(session) {
             return;
         }
-        let Ok(way) = serde_json::from_str::<RecordedWay>(body) else { return };
+        let Ok(way) = serde_json::from_str::<RecordedWay>(body) else {
+            return;
+        };
         self.in_use = true;
         if let Some(call) = &way.call {
             // A caller's own session is never opened.
@@ -126,20 +145,33 @@ impl Recorder {
             });
         }
         // Each surface is looked at once; the calls that follow were made on it too.
-        if let Some(surface) = way.surface.as_ref().and_then(|surface| self.surfaces.remove(surface)) {
-            let denied = surface.blocked.into_iter().filter(|tool| tool.reason == HiddenReason::Policy);
+        if let Some(surface) = way
+            .surface
+            .as_ref()
+            .and_then(|surface| self.surfaces.remove(surface))
+        {
+            let denied = surface
+                .blocked
+                .into_iter()
+                .filter(|tool| tool.reason == HiddenReason::Policy);
             self.denied.extend(denied.map(|tool| tool.tool_id));
-            self.shown.extend(surface.loaded.into_iter().chain(surface.deferred));
+            self.shown
+                .extend(surface.loaded.into_iter().chain(surface.deferred));
         }
         let taken = self.calls.entry(id).or_default();
         taken.call = taken.call.take().or(way.call);
-        taken.is_resolved |= way.transitions.iter().any(|passed| passed.stage == Stage::Resolve);
+        taken.is_resolved |= way
+            .transitions
+            .iter()
+            .any(|passed| passed.stage == Stage::Resolve);
         taken.progress.extend(way.progress);
         taken.result = taken.result.take().or(way.result);
     }
 
     fn take_catalog(&mut self, body: &str) {
-        let Ok(body) = serde_json::from_str::<CatalogBody>(body) else { return };
+        let Ok(body) = serde_json::from_str::<CatalogBody>(body) else {
+            return;
+        };
         if self.in_use {
             self.last_used = Some(self.catalog.tools.clone());
             self.in_use = false;
@@ -148,7 +180,9 @@ impl Recorder {
     }
 
     fn take_surface(&mut self, body: &str) {
-        let Ok(body) = serde_json::from_str::<SurfaceBody>(body) else { return };
+        let Ok(body) = serde_json::from_str::<SurfaceBody>(body) else {
+            return;
+        };
         self.surfaces.insert(body.surface_id.clone(), body);
     }
 
@@ -160,15 +194,26 @@ impl Recorder {
             Some(_) | None => self.catalog.tools,
         };
         let by_agents = |taken: &Taken| {
-            let is_own = taken.call.as_ref().is_some_and(|call| call.parent.is_none());
+            let is_own = taken
+                .call
+                .as_ref()
+                .is_some_and(|call| call.parent.is_none());
             is_own && taken.is_resolved && taken.result.is_some()
         };
-        let calls: Vec<(InvocationId, Taken)> =
-            self.calls.into_iter().filter(|(_, taken)| by_agents(taken)).collect();
-        let places: HashMap<InvocationId, usize> =
-            calls.iter().enumerate().map(|(place, (id, ..))| (*id, place + 1)).collect();
-        let calls: Vec<CassetteCall> =
-            calls.iter().filter_map(|(_, taken)| on_tape(taken, &places)).collect();
+        let calls: Vec<(InvocationId, Taken)> = self
+            .calls
+            .into_iter()
+            .filter(|(_, taken)| by_agents(taken))
+            .collect();
+        let places: HashMap<InvocationId, usize> = calls
+            .iter()
+            .enumerate()
+            .map(|(place, (id, ..))| (*id, place + 1))
+            .collect();
+        let calls: Vec<CassetteCall> = calls
+            .iter()
+            .filter_map(|(_, taken)| on_tape(taken, &places))
+            .collect();
         if !self.shown.is_empty() {
             // Nobody saw the others, and a cassette is to be read by people.
             let called: HashSet<ToolId> = calls.iter().filter_map(CassetteCall::tool_id).collect();
@@ -178,8 +223,15 @@ impl Recorder {
         Cassette {
             format: FORMAT,
             toolpost: self.version,
-            sessions: self.sessions.into_iter().map(|(_, session)| session).collect(),
-            tools: tools.into_iter().map(|tool| tool_on_tape(tool, &self.denied)).collect(),
+            sessions: self
+                .sessions
+                .into_iter()
+                .map(|(_, session)| session)
+                .collect(),
+            tools: tools
+                .into_iter()
+                .map(|tool| tool_on_tape(tool, &self.denied))
+                .collect(),
             calls,
         }
     }
@@ -189,16 +241,21 @@ impl Recorder {
 fn on_tape(taken: &Taken, places: &HashMap<InvocationId, usize>) -> Option<CassetteCall> {
     let (call, result) = (taken.call.as_ref()?, taken.result.as_ref()?);
     let place_of = |id: InvocationId| places.get(&id).copied();
-    let mut answer: Map<String, Value> = serde_json::from_str(&ids::marked(result.get(), place_of)).ok()?;
+    let mut answer: Map<String, Value> =
+        serde_json::from_str(&ids::marked(result.get(), place_of)).ok()?;
     answer.remove("invocation_id");
     let timings = answer.remove("timings");
-    let took_us = timings.and_then(|timings| timings.get("total_us")?.as_u64()).unwrap_or_default();
+    let took_us = timings
+        .and_then(|timings| timings.get("total_us")?.as_u64())
+        .unwrap_or_default();
     // What the caller sent, where a setting or a hook made something else of it.
     let arguments = call.model_arguments.as_ref().or(call.arguments.as_ref());
     Some(CassetteCall {
         tool: call.tool.clone(),
         arguments: match arguments {
-            Some(arguments) => Some(serde_json::from_str(&ids::marked(arguments.get(), place_of)).ok()?),
+            Some(arguments) => {
+                Some(serde_json::from_str(&ids::marked(arguments.get(), place_of)).ok()?)
+            }
             None => None,
         },
         unread_bytes: call.unread_bytes.filter(|_| arguments.is_none()),
@@ -209,7 +266,10 @@ fn on_tape(taken: &Taken, places: &HashMap<InvocationId, usize>) -> Option<Casse
 }
 
 fn heard(milestone: &Milestone) -> CassetteEvent {
-    CassetteEvent { after_ms: milestone.at_us / 1_000, body: milestone.body.clone() }
+    CassetteEvent {
+        after_ms: milestone.at_us / 1_000,
+        body: milestone.body.clone(),
+    }
 }
 
 /// What the newest catalog records say.
@@ -235,7 +295,8 @@ impl Catalog {
             self.tools = declared;
             return;
         }
-        self.tools.retain(|tool| !body.removed.contains(&tool.declaration.tool_id));
+        self.tools
+            .retain(|tool| !body.removed.contains(&tool.declaration.tool_id));
         let mut places: HashMap<ToolId, usize> = self
             .tools
             .iter()

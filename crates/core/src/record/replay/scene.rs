@@ -6,8 +6,9 @@ use std::{
 };
 
 use toolpost_model::{
-    Behavior, BoxFuture, Decision, Declaration, EffectClass, EffectOrigin, Mode, Naming, Provenance,
-    SessionScope, Source, SourceError, SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
+    Behavior, BoxFuture, Decision, Declaration, EffectClass, EffectOrigin, Mode, Naming,
+    Provenance, SessionScope, Source, SourceError, SourceSession, ToolCall, ToolFailure, ToolId,
+    ToolOutput,
 };
 
 use super::{Cassette, CassetteTool};
@@ -27,19 +28,32 @@ impl Scene {
     /// Takes the tools out of a cassette.
     pub(crate) fn of(cassette: &mut Cassette) -> Self {
         let tools = std::mem::take(&mut cassette.tools);
-        let denied = tools.iter().filter(|tool| tool.denied).map(|tool| tool.declaration.tool_id.clone());
+        let denied = tools
+            .iter()
+            .filter(|tool| tool.denied)
+            .map(|tool| tool.declaration.tool_id.clone());
         let denied = denied.collect();
-        let names = tools.iter().map(|CassetteTool { name, sensitive, declaration, .. }| {
-            let settings = ToolSettings {
-                name: Some(name.clone()),
-                sensitive: sensitive.clone(),
-                ..ToolSettings::default()
-            };
-            (declaration.tool_id.clone(), settings)
-        });
+        let names = tools.iter().map(
+            |CassetteTool {
+                 name,
+                 sensitive,
+                 declaration,
+                 ..
+             }| {
+                let settings = ToolSettings {
+                    name: Some(name.clone()),
+                    sensitive: sensitive.clone(),
+                    ..ToolSettings::default()
+                };
+                (declaration.tool_id.clone(), settings)
+            },
+        );
         Self {
             settings: RecordedNames(names.collect()),
-            policy: RecordedDenials { denied, other: Policy::in_mode(Mode::Bypass) },
+            policy: RecordedDenials {
+                denied,
+                other: Policy::in_mode(Mode::Bypass),
+            },
             source: RecordedTools(tools.into_iter().map(|tool| tool.declaration).collect()),
         }
     }
@@ -70,15 +84,24 @@ impl Source for RecordedTools {
         Box::pin(std::future::ready(Ok(self.0.clone())))
     }
 
-    fn open<'a>(&'a self, _: &'a SessionScope) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
-        Box::pin(std::future::ready(Ok(Arc::new(NothingRuns) as Arc<dyn SourceSession>)))
+    fn open<'a>(
+        &'a self,
+        _: &'a SessionScope,
+    ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
+        Box::pin(std::future::ready(Ok(
+            Arc::new(NothingRuns) as Arc<dyn SourceSession>
+        )))
     }
 }
 
 struct NothingRuns;
 
 impl SourceSession for NothingRuns {
-    fn execute<'a>(&'a self, _: &'a ToolId, _: ToolCall) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+    fn execute<'a>(
+        &'a self,
+        _: &'a ToolId,
+        _: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         let failure = ToolFailure::new("a recording is served here, and nothing runs").untouched();
         Box::pin(std::future::ready(Err(failure)))
     }

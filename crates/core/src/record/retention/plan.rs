@@ -41,7 +41,10 @@ impl Plan {
     ) -> Result<Self, JournalError> {
         let head = journal.head().await?;
         let too_much = due.size.map_or(0, |size| excess(head.bytes, size));
-        let mut walk = Walk { too_much, ..Walk::default() };
+        let mut walk = Walk {
+            too_much,
+            ..Walk::default()
+        };
         let mut after = head.first.saturating_sub(1);
         'pages: loop {
             let rows = journal.read(after, PAGE).await?;
@@ -59,9 +62,13 @@ impl Plan {
                 held = Some(hold);
             }
         }
-        let mut up_to = held.as_ref().map_or(walk.up_to, |(seq, _)| walk.up_to.min(seq - 1));
+        let mut up_to = held
+            .as_ref()
+            .map_or(walk.up_to, |(seq, _)| walk.up_to.min(seq - 1));
         for _ in 0..MOST_STEPS {
-            let Some((first, call)) = walk.divided(up_to) else { break };
+            let Some((first, call)) = walk.divided(up_to) else {
+                break;
+            };
             up_to = first - 1;
             held = Some((first, Hold::DividedCall(call)));
         }
@@ -71,13 +78,22 @@ impl Plan {
             Some(up_to) => walk.restated(journal, up_to, needed.now).await?,
             None => Vec::new(),
         };
-        Ok(Self { first: head.first, up_to, held, restated })
+        Ok(Self {
+            first: head.first,
+            up_to,
+            held,
+            restated,
+        })
     }
 }
 
 /// A little more than there is too much, so that not every hour has its few records to remove.
 fn excess(bytes: u64, size: u64) -> u64 {
-    if bytes > size { bytes - size + size / 10 } else { 0 }
+    if bytes > size {
+        bytes - size + size / 10
+    } else {
+        0
+    }
 }
 
 /// What is seen on the way from the oldest record to the first that is not due.
@@ -142,7 +158,9 @@ impl Walk {
             self.held = Some((row.seq, Hold::Recent));
             return false;
         }
-        self.too_much = self.too_much.saturating_sub(row.record.body.len() as u64 + ROW_BYTES);
+        self.too_much = self
+            .too_much
+            .saturating_sub(row.record.body.len() as u64 + ROW_BYTES);
         self.up_to = row.seq;
         self.note(row);
         true
@@ -164,7 +182,11 @@ impl Walk {
                 if let Some(call) = call
                     && let Some(first) = self.open_calls.remove(&call)
                 {
-                    self.ended_calls.push(Span { first, end: seq, call });
+                    self.ended_calls.push(Span {
+                        first,
+                        end: seq,
+                        call,
+                    });
                 }
             }
             RecordKind::SessionOpened => {
@@ -178,7 +200,10 @@ impl Walk {
                 }
             }
             RecordKind::Catalog | RecordKind::Surface => self.note_context(row),
-            RecordKind::HostStarted | RecordKind::Decided | RecordKind::Discovered | RecordKind::Pruned => {}
+            RecordKind::HostStarted
+            | RecordKind::Decided
+            | RecordKind::Discovered
+            | RecordKind::Pruned => {}
         }
         let by_pruning = match record.kind {
             RecordKind::Pruned => true,
@@ -201,12 +226,30 @@ impl Walk {
     }
 
     fn note_context(&mut self, row: &StoredRecord) {
-        let Some(Context { digest, whole, surface_id, restated }) = context(&row.record) else { return };
+        let Some(Context {
+            digest,
+            whole,
+            surface_id,
+            restated,
+        }) = context(&row.record)
+        else {
+            return;
+        };
         let original = restated.map_or(row.seq, |restated| restated.seq);
         if row.record.kind == RecordKind::Catalog {
-            self.catalogs.insert(original, CatalogRow { seq: row.seq, digest, whole });
+            self.catalogs.insert(
+                original,
+                CatalogRow {
+                    seq: row.seq,
+                    digest,
+                    whole,
+                },
+            );
         } else {
-            let newest = self.surfaces.entry(surface_id).or_insert((original, row.seq));
+            let newest = self
+                .surfaces
+                .entry(surface_id)
+                .or_insert((original, row.seq));
             if newest.0 <= original {
                 *newest = (original, row.seq);
             }
@@ -214,14 +257,25 @@ impl Walk {
     }
 
     /// What must stay among the records seen.
-    async fn holds(&self, journal: &dyn Journal, needed: &Needed) -> Result<Vec<(u64, Hold)>, JournalError> {
+    async fn holds(
+        &self,
+        journal: &dyn Journal,
+        needed: &Needed,
+    ) -> Result<Vec<(u64, Hold)>, JournalError> {
         let mut holds = Vec::new();
         for (&call, &seq) in &self.open_calls {
             let rows = journal.records_of(call).await?;
             let has_ended = rows.iter().any(|row| row.record.kind == RecordKind::Ended);
             // Its end lies behind all that was seen: whoever reads it there needs what it began with, and a repeat of
             // its request is known by that.
-            holds.push((seq, if has_ended { Hold::DividedCall(call) } else { Hold::OpenCall(call) }));
+            holds.push((
+                seq,
+                if has_ended {
+                    Hold::DividedCall(call)
+                } else {
+                    Hold::OpenCall(call)
+                },
+            ));
         }
         for &(_, call) in &self.questions {
             let rows = journal.records_of(call).await?;
@@ -239,7 +293,10 @@ impl Walk {
 
     /// The oldest of the calls that a cut behind this record would leave without their beginning.
     fn divided(&self, up_to: u64) -> Option<(u64, InvocationId)> {
-        let divided = self.ended_calls.iter().filter(|span| span.first <= up_to && up_to < span.end);
+        let divided = self
+            .ended_calls
+            .iter()
+            .filter(|span| span.first <= up_to && up_to < span.end);
         divided.map(|span| (span.first, span.call)).min()
     }
 
@@ -250,17 +307,31 @@ impl Walk {
         up_to: u64,
         now: Timestamp,
     ) -> Result<Vec<Record>, JournalError> {
-        let catalogs: Vec<&CatalogRow> = self.catalogs.values().filter(|row| row.seq <= up_to).collect();
+        let catalogs: Vec<&CatalogRow> = self
+            .catalogs
+            .values()
+            .filter(|row| row.seq <= up_to)
+            .collect();
         let mut first = catalogs.iter().rposition(|row| row.whole).unwrap_or(0);
         // A large one is in several pieces.
-        while first > 0 && catalogs[first - 1].whole && catalogs[first - 1].digest == catalogs[first].digest {
+        while first > 0
+            && catalogs[first - 1].whole
+            && catalogs[first - 1].digest == catalogs[first].digest
+        {
             first -= 1;
         }
-        let mut surfaces: Vec<u64> =
-            self.surfaces.values().map(|(_, seq)| *seq).filter(|seq| *seq <= up_to).collect();
+        let mut surfaces: Vec<u64> = self
+            .surfaces
+            .values()
+            .map(|(_, seq)| *seq)
+            .filter(|seq| *seq <= up_to)
+            .collect();
         surfaces.sort_unstable();
         let newest = surfaces.len().saturating_sub(MOST_SURFACES);
-        let needed = catalogs[first..].iter().map(|row| row.seq).chain(surfaces[newest..].iter().copied());
+        let needed = catalogs[first..]
+            .iter()
+            .map(|row| row.seq)
+            .chain(surfaces[newest..].iter().copied());
         let mut restated = Vec::new();
         for seq in needed {
             let rows = journal.read(seq - 1, 1).await?;
@@ -284,11 +355,13 @@ fn is_unsettled(rows: &[StoredRecord], now: Timestamp) -> bool {
     rows.iter().any(|row| match row.record.kind {
         RecordKind::Asked => {
             let way: Option<RecordedWay> = serde_json::from_str(&row.record.body).ok();
-            way.and_then(|way| way.ask).is_some_and(|asked| now < asked.expires_at)
+            way.and_then(|way| way.ask)
+                .is_some_and(|asked| now < asked.expires_at)
         }
         RecordKind::Decided => {
             let body: Option<DecidedBody> = serde_json::from_str(&row.record.body).ok();
-            body.and_then(|body| body.kept_until).is_some_and(|until| now < until)
+            body.and_then(|body| body.kept_until)
+                .is_some_and(|until| now < until)
         }
         RecordKind::HostStarted
         | RecordKind::SessionOpened
@@ -315,18 +388,32 @@ async fn may_come_back(
     if newest.is_none_or(|row| row.record.kind == RecordKind::SessionClosed) {
         return Ok(false);
     }
-    let calls = Query { session: Some(session.clone()), ..Query::newest(1) };
+    let calls = Query {
+        session: Some(session.clone()),
+        ..Query::newest(1)
+    };
     let last_call = journal.find(calls).await?;
-    Ok(last_call.first().is_some_and(|call| call.record.at > idle_since(needed)))
+    Ok(last_call
+        .first()
+        .is_some_and(|call| call.record.at > idle_since(needed)))
 }
 
 /// The same record at the end of the journal, with the place it had.
 fn told_again(row: StoredRecord, now: Timestamp) -> Record {
-    let StoredRecord { seq, mut record, .. } = row;
+    let StoredRecord {
+        seq, mut record, ..
+    } = row;
     if context(&record).is_some_and(|is| is.restated.is_none()) && record.body.ends_with('}') {
         record.body.pop();
-        let comma = if record.body.trim_end().ends_with('{') { "" } else { "," };
-        record.body.push_str(&format!("{comma}\"restated\":{{\"seq\":{seq},\"at\":\"{}\"}}}}", record.at));
+        let comma = if record.body.trim_end().ends_with('{') {
+            ""
+        } else {
+            ","
+        };
+        record.body.push_str(&format!(
+            "{comma}\"restated\":{{\"seq\":{seq},\"at\":\"{}\"}}}}",
+            record.at
+        ));
     }
     Record { at: now, ..record }
 }

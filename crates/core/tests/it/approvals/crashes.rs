@@ -8,13 +8,16 @@ use toolpost_model::{InvocationId, Verdict};
 use toolpost_testkit::{MockTool, TestHost};
 
 use super::{
-    act, asking, crashed, crashed_after, decide, edited, ends, host, kinds, next_life, no, operator,
-    question, settle, start, target, waiting, yes,
+    act, asking, crashed, crashed_after, decide, edited, ends, host, kinds, next_life, no,
+    operator, question, settle, start, target, waiting, yes,
 };
 
 /// The result on record of a call that the host goes on with.
 async fn result_of(host: &TestHost, id: InvocationId) -> Value {
-    host.host.wait(id, &operator(), Duration::from_secs(60)).await.unwrap();
+    host.host
+        .wait(id, &operator(), Duration::from_secs(60))
+        .await
+        .unwrap();
     let mut ends = ends(&host.journal, id).await;
     assert_eq!(ends.len(), 1, "exactly one end");
     ends.remove(0)
@@ -35,18 +38,30 @@ async fn is_over(journal: &MemoryJournal, id: InvocationId, tool: &MockTool, run
     let host = next_life(&crashed(journal).await, tool).await;
     assert!(host.host.approvals().is_empty());
     settle(&host).await;
-    assert_eq!((ends(&host.journal, id).await.len(), tool.call_count()), (1, runs));
+    assert_eq!(
+        (ends(&host.journal, id).await.len(), tool.call_count()),
+        (1, runs)
+    );
 }
 
 /// Starts a host on what is left when the last one died after `count` records, answers what is asked, and returns
 /// the outcome and how often the tool ran in this life.
-async fn after(journal: &MemoryJournal, count: usize, id: InvocationId, verdict: Verdict) -> (Value, usize) {
+async fn after(
+    journal: &MemoryJournal,
+    count: usize,
+    id: InvocationId,
+    verdict: Verdict,
+) -> (Value, usize) {
     let (journal, tool) = (crashed_after(journal, count).await, act());
     let host = next_life(&journal, &tool).await;
     let rows = kinds(&journal.records_of(id).await.unwrap());
     if rows == ["asked"] {
         let asked = question(&host.host).await;
-        assert_eq!((asked.ask_id, asked.waiting), (id, 1), "the same question, under the same id");
+        assert_eq!(
+            (asked.ask_id, asked.waiting),
+            (id, 1),
+            "the same question, under the same id"
+        );
         decide(&host, id, verdict).await.unwrap();
     }
     let result = result_of(&host, id).await;
@@ -59,12 +74,30 @@ async fn after(journal: &MemoryJournal, count: usize, id: InvocationId, verdict:
 async fn a_yes_is_one_execution_or_none_wherever_the_host_dies() {
     let (journal, id) = story(yes()).await;
     let rows = journal.read(0, usize::MAX).await.unwrap();
-    assert_eq!(kinds(&rows), ["host_started", "catalog", "surface", "asked", "decided", "started", "ended"]);
-    for (count, outcome, runs) in
-        [(4, "succeeded", 1), (5, "succeeded", 1), (6, "unknown", 0), (7, "succeeded", 0)]
-    {
+    assert_eq!(
+        kinds(&rows),
+        [
+            "host_started",
+            "catalog",
+            "surface",
+            "asked",
+            "decided",
+            "started",
+            "ended"
+        ]
+    );
+    for (count, outcome, runs) in [
+        (4, "succeeded", 1),
+        (5, "succeeded", 1),
+        (6, "unknown", 0),
+        (7, "succeeded", 0),
+    ] {
         let (result, ran) = after(&journal, count, id, yes()).await;
-        assert_eq!((result["outcome"].as_str().unwrap(), ran), (outcome, runs), "after {count} records");
+        assert_eq!(
+            (result["outcome"].as_str().unwrap(), ran),
+            (outcome, runs),
+            "after {count} records"
+        );
         assert_eq!(result["invocation_id"], id.to_string());
     }
 }
@@ -74,8 +107,17 @@ async fn a_no_is_never_an_execution_wherever_the_host_dies() {
     let (journal, id) = story(no("use a branch")).await;
     for count in 4..=6 {
         let (result, ran) = after(&journal, count, id, no("use a branch")).await;
-        assert_eq!((result["outcome"].as_str().unwrap(), ran), ("denied", 0), "after {count} records");
-        assert!(result["error"]["message"].as_str().unwrap().contains("use a branch"));
+        assert_eq!(
+            (result["outcome"].as_str().unwrap(), ran),
+            ("denied", 0),
+            "after {count} records"
+        );
+        assert!(
+            result["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("use a branch")
+        );
     }
 }
 
@@ -101,8 +143,14 @@ async fn a_question_outlives_any_number_of_hosts_and_its_time_goes_on() {
     for _ in 0..4 {
         let host = next_life(&journal, &tool).await;
         let again = question(&host.host).await;
-        assert_eq!((again.ask_id, again.call_hash), (asked.ask_id, asked.call_hash));
-        assert_eq!((again.asked_at, again.expires_at), (asked.asked_at, asked.expires_at));
+        assert_eq!(
+            (again.ask_id, again.call_hash),
+            (asked.ask_id, asked.call_hash)
+        );
+        assert_eq!(
+            (again.asked_at, again.expires_at),
+            (asked.asked_at, asked.expires_at)
+        );
         journal = crashed(&host.journal).await;
     }
     let host = next_life(&journal, &tool).await;
@@ -110,7 +158,11 @@ async fn a_question_outlives_any_number_of_hosts_and_its_time_goes_on() {
     decide(&host, asked.ask_id, yes()).await.unwrap();
     assert_eq!(result_of(&host, asked.ask_id).await["outcome"], "succeeded");
     assert_eq!(tool.call_count(), 1);
-    assert_eq!(journal.records_of(asked.ask_id).await.unwrap().len(), 4, "asked, decided, started, ended");
+    assert_eq!(
+        journal.records_of(asked.ask_id).await.unwrap().len(),
+        4,
+        "asked, decided, started, ended"
+    );
 }
 
 #[tokio::test]
@@ -125,7 +177,11 @@ async fn two_calls_of_one_question_are_two_executions_at_most() {
     let pending = crashed(&host.journal).await;
     decide(&host, id, yes()).await.unwrap();
     let rows = host.journal.read(0, usize::MAX).await.unwrap();
-    let decided = kinds(&rows).iter().position(|kind| *kind == "decided").unwrap() + 1;
+    let decided = kinds(&rows)
+        .iter()
+        .position(|kind| *kind == "decided")
+        .unwrap()
+        + 1;
 
     // Before the answer: they share the question again.
     let tool = act();
@@ -156,7 +212,10 @@ async fn a_call_that_left_its_question_to_another_is_not_brought_back_with_it() 
     let asked = waiting(&host.host, 2).await;
     let (gone, stays) = (one.invocation_id(), two.invocation_id());
     drop(one);
-    host.host.wait(gone, &operator(), Duration::from_secs(60)).await.unwrap();
+    host.host
+        .wait(gone, &operator(), Duration::from_secs(60))
+        .await
+        .unwrap();
     waiting(&host.host, 1).await;
 
     let tool = act();
@@ -177,10 +236,17 @@ async fn an_answer_is_found_beyond_any_number_of_starts_though_who_raised_the_qu
     let asked = waiting(&host.host, 2).await;
     let (gone, stays) = (one.invocation_id(), two.invocation_id());
     drop(one);
-    host.host.wait(gone, &operator(), Duration::from_secs(60)).await.unwrap();
+    host.host
+        .wait(gone, &operator(), Duration::from_secs(60))
+        .await
+        .unwrap();
     decide(&host, asked.ask_id, yes()).await.unwrap();
     let position = |rows: &[toolpost_core::StoredRecord], kind: &str| {
-        kinds(rows).iter().rposition(|found| *found == kind).unwrap() + 1
+        kinds(rows)
+            .iter()
+            .rposition(|found| *found == kind)
+            .unwrap()
+            + 1
     };
     let mut journal = host.journal.clone();
     let mut cut = position(&journal.read(0, usize::MAX).await.unwrap(), "decided");
@@ -221,5 +287,9 @@ async fn the_age_of_a_call_that_waits_goes_on_in_the_next_host() {
     question(&after.host).await;
     let began = notes.0.lock().unwrap().clone();
     assert_eq!(began.len(), 1);
-    assert!(began[0] <= asked.asked_at, "{began:?}, asked at {}", asked.asked_at);
+    assert!(
+        began[0] <= asked.asked_at,
+        "{began:?}, asked at {}",
+        asked.asked_at
+    );
 }

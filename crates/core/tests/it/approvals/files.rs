@@ -11,14 +11,15 @@ use std::{
 use serde_json::{Value, json};
 use toolpost_core::{Approvals, HostBuilder, Limits, MemoryJournal, SchedulerLimits};
 use toolpost_model::{
-    ApprovalScope, CallInput, ClassFact, Declaration, EffectClass, ErrorClass, InvocationId, Outcome,
-    PermissionRequest, ProgramContent, ProgramFile, Tool, ToolCall, ToolFailure, ToolOutput, ToolResult,
+    ApprovalScope, CallInput, ClassFact, Declaration, EffectClass, ErrorClass, InvocationId,
+    Outcome, PermissionRequest, ProgramContent, ProgramFile, Tool, ToolCall, ToolFailure,
+    ToolOutput, ToolResult,
 };
 use toolpost_testkit::{Gate, MockTool, TestHost};
 
 use super::{
-    Engine, act, body, crashed, decide, edited, ends, host, next_life, operator, question, records_of,
-    scoped, settle, start, target, yes,
+    Engine, act, body, crashed, decide, edited, ends, host, next_life, operator, question,
+    records_of, scoped, settle, start, target, yes,
 };
 
 /// A tool that would run the file of its argument `target`.
@@ -31,7 +32,10 @@ struct Runner {
 
 impl Runner {
     fn new() -> Self {
-        Self { content: Arc::new(Mutex::new(Some("one"))), calls: Arc::default() }
+        Self {
+            content: Arc::new(Mutex::new(Some("one"))),
+            calls: Arc::default(),
+        }
     }
 
     fn set(&self, content: Option<&'static str>) {
@@ -53,11 +57,20 @@ impl Tool for Runner {
     async fn programs(&self, input: &CallInput) -> Result<Vec<ProgramFile>, ToolFailure> {
         let name = input.arguments().str("target").unwrap_or("main").to_owned();
         let content = match *self.content.lock().unwrap() {
-            Some("broken") => return Err(ToolFailure::invalid("the file cannot be looked at").untouched()),
-            Some(text) => ProgramContent::Digest { sha256: text.to_owned(), bytes: text.len() as u64 },
+            Some("broken") => {
+                return Err(ToolFailure::invalid("the file cannot be looked at").untouched());
+            }
+            Some(text) => ProgramContent::Digest {
+                sha256: text.to_owned(),
+                bytes: text.len() as u64,
+            },
             None => ProgramContent::Absent,
         };
-        Ok(vec![ProgramFile { path: format!("/w/{name}"), name, content }])
+        Ok(vec![ProgramFile {
+            path: format!("/w/{name}"),
+            name,
+            content,
+        }])
     }
 
     async fn execute(&self, _: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -67,7 +80,10 @@ impl Tool for Runner {
 }
 
 fn asks(builder: HostBuilder, tool: &Runner) -> HostBuilder {
-    builder.tool(tool.clone()).policy(Engine::default()).approvals(Approvals::ASK)
+    builder
+        .tool(tool.clone())
+        .policy(Engine::default())
+        .approvals(Approvals::ASK)
 }
 
 async fn running(tool: &Runner) -> TestHost {
@@ -98,9 +114,18 @@ async fn other_than(host: &TestHost, id: InvocationId) -> PermissionRequest {
 
 #[track_caller]
 fn check_changed(question: &PermissionRequest, before: &str, now: &str) {
-    let told: Vec<String> = question.changed_programs.iter().map(ToString::to_string).collect();
-    let [only] = told.as_slice() else { panic!("{told:?}") };
-    assert!(only.starts_with("`main`: ") && only.contains(before) && only.ends_with(now), "{only}");
+    let told: Vec<String> = question
+        .changed_programs
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let [only] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert!(
+        only.starts_with("`main`: ") && only.contains(before) && only.ends_with(now),
+        "{only}"
+    );
 }
 
 #[tokio::test]
@@ -132,8 +157,15 @@ async fn a_file_that_changed_before_the_yes_is_asked_about_under_a_new_id() {
 async fn a_file_that_changed_while_the_call_was_queued_is_asked_about_again() {
     let (tool, gate) = (Runner::new(), Gate::new());
     let slow = MockTool::named("demo.slow").gate(&gate);
-    let scheduler = SchedulerLimits { concurrency: 1, session_concurrency: 1, ..Limits::default().scheduler };
-    let limits = Limits { scheduler, ..Limits::default() };
+    let scheduler = SchedulerLimits {
+        concurrency: 1,
+        session_concurrency: 1,
+        ..Limits::default().scheduler
+    };
+    let limits = Limits {
+        scheduler,
+        ..Limits::default()
+    };
     let host = TestHost::build(|builder| asks(builder, &tool).tool(slow).limits(limits)).await;
     let slow = host.host.start(host.request("slow", json!({}))).await;
     gate.entered(1).await;
@@ -141,7 +173,12 @@ async fn a_file_that_changed_while_the_call_was_queued_is_asked_about_again() {
     let first = question(&host.host).await;
     decide(&host, first.ask_id, yes()).await.unwrap();
     loop {
-        let view = host.host.invocation(first.ask_id, &operator()).await.unwrap().unwrap();
+        let view = host
+            .host
+            .invocation(first.ask_id, &operator())
+            .await
+            .unwrap()
+            .unwrap();
         if view.stage == Some(toolpost_model::Stage::Admit) {
             break;
         }
@@ -180,8 +217,16 @@ async fn a_kept_yes_is_for_the_files_as_they_were_also_after_a_restart() {
     check_changed(&third, "sha256 one", "-> sha256 three, 5 bytes");
     assert_eq!(tool.count(), 0);
     tool.set(Some("one"));
-    assert_eq!(impatient(&after, target("main")).await.outcome, Outcome::Succeeded, "as it was approved");
-    assert_eq!(impatient(&after, target("main")).await.outcome, Outcome::Rejected, "once");
+    assert_eq!(
+        impatient(&after, target("main")).await.outcome,
+        Outcome::Succeeded,
+        "as it was approved"
+    );
+    assert_eq!(
+        impatient(&after, target("main")).await.outcome,
+        Outcome::Rejected,
+        "once"
+    );
     assert_eq!(tool.count(), 1);
 }
 
@@ -192,7 +237,11 @@ async fn a_question_whose_files_changed_while_no_host_ran_is_a_new_one() {
     let _handle = start(&host, target("main")).await;
     let first = question(&host.host).await;
     let same = in_the_next_life(&host.journal, &tool).await;
-    assert_eq!(question(&same.host).await.ask_id, first.ask_id, "nothing changed");
+    assert_eq!(
+        question(&same.host).await.ask_id,
+        first.ask_id,
+        "nothing changed"
+    );
     tool.set(Some("two"));
     let after = in_the_next_life(&host.journal, &tool).await;
     let second = question(&after.host).await;
@@ -200,8 +249,15 @@ async fn a_question_whose_files_changed_while_no_host_ran_is_a_new_one() {
     check_changed(&second, "sha256 one", "-> sha256 two, 3 bytes");
     decide(&after, first.ask_id, yes()).await.unwrap_err();
     decide(&after, second.ask_id, yes()).await.unwrap();
-    after.host.wait(first.ask_id, &operator(), Duration::from_secs(60)).await.unwrap();
-    assert_eq!(ends(&after.journal, first.ask_id).await[0]["outcome"], "succeeded");
+    after
+        .host
+        .wait(first.ask_id, &operator(), Duration::from_secs(60))
+        .await
+        .unwrap();
+    assert_eq!(
+        ends(&after.journal, first.ask_id).await[0]["outcome"],
+        "succeeded"
+    );
     assert_eq!(tool.count(), 1);
 }
 
@@ -211,11 +267,17 @@ async fn a_yes_on_record_does_not_cover_files_that_changed_since() {
     let host = running(&tool).await;
     let handle = start(&host, target("main")).await;
     let first = question(&host.host).await;
-    decide(&host, first.ask_id, edited(target("main"))).await.unwrap();
+    decide(&host, first.ask_id, edited(target("main")))
+        .await
+        .unwrap();
     handle.answer().await;
     // The host died right behind the answer.
     let rows = host.records().await;
-    let answered = rows.iter().position(|row| row.record.kind.as_str() == "decided").unwrap() + 1;
+    let answered = rows
+        .iter()
+        .position(|row| row.record.kind.as_str() == "decided")
+        .unwrap()
+        + 1;
     let journal = super::crashed_after(&host.journal, answered).await;
     tool.set(Some("two"));
     let after = TestHost::on(journal, |builder| asks(builder, &tool)).await;
@@ -238,7 +300,10 @@ async fn a_rule_covers_any_content_and_the_question_says_so() {
         decide(&host, first.ask_id, scoped(scope)).await.unwrap();
         assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
         tool.set(Some("three"));
-        assert_eq!(impatient(&host, target("main")).await.outcome, Outcome::Succeeded);
+        assert_eq!(
+            impatient(&host, target("main")).await.outcome,
+            Outcome::Succeeded
+        );
         assert_eq!(tool.count(), 2);
     }
     let plain = act();
@@ -254,7 +319,10 @@ async fn a_question_of_a_host_that_told_no_files_still_goes_on() {
     let first = question(&host.host).await;
     let rows = records_of(&host, first.ask_id).await;
     let asked = body(&rows[0]);
-    assert!(asked.get("programs").is_none() && asked["ask"].get("without_files").is_none(), "{asked}");
+    assert!(
+        asked.get("programs").is_none() && asked["ask"].get("without_files").is_none(),
+        "{asked}"
+    );
     let same = next_life(&crashed(&host.journal).await, &act()).await;
     assert_eq!(question(&same.host).await.ask_id, first.ask_id);
     settle(&same).await;
@@ -262,10 +330,17 @@ async fn a_question_of_a_host_that_told_no_files_still_goes_on() {
     let tool = Runner::new();
     let after = in_the_next_life(&host.journal, &tool).await;
     let second = question(&after.host).await;
-    assert_ne!(second.ask_id, first.ask_id, "a person has not seen the file yet");
+    assert_ne!(
+        second.ask_id, first.ask_id,
+        "a person has not seen the file yet"
+    );
     assert_eq!(second.changed_programs, [], "nothing is known about before");
     decide(&after, second.ask_id, yes()).await.unwrap();
-    after.host.wait(first.ask_id, &operator(), Duration::from_secs(60)).await.unwrap();
+    after
+        .host
+        .wait(first.ask_id, &operator(), Duration::from_secs(60))
+        .await
+        .unwrap();
     assert_eq!(tool.count(), 1);
 }
 
@@ -287,11 +362,25 @@ async fn an_answer_with_other_arguments_tells_the_change_and_its_files() {
     let first = question(&host.host).await;
     let other = json!({ "target": "ma\u{202e}in", "more": [1] });
     let decided = decide(&host, first.ask_id, edited(other)).await.unwrap();
-    let told: Vec<String> = decided.changed_arguments.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["more: (not given) -> [1]", r#"target: "main" -> "ma\u{202e}in""#]);
+    let told: Vec<String> = decided
+        .changed_arguments
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "more: (not given) -> [1]",
+            r#"target: "main" -> "ma\u{202e}in""#
+        ]
+    );
     assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
     let rows = records_of(&host, first.ask_id).await;
-    let answer = rows.iter().find(|row| row.record.kind.as_str() == "decided").map(body).unwrap();
+    let answer = rows
+        .iter()
+        .find(|row| row.record.kind.as_str() == "decided")
+        .map(body)
+        .unwrap();
     assert_eq!(answer["changed_arguments"][1]["before"], "\"main\"");
     assert_eq!(answer["programs"][0]["path"], "/w/ma\u{202e}in");
 }
@@ -308,5 +397,9 @@ async fn texts_of_a_question_hide_nothing() {
     assert!(!asked.rule_remark.clone().unwrap().contains(hidden));
     assert_eq!(asked.arguments["target"], "a\u{202e}b\u{200b}\u{1b}");
     decide(&host, asked.ask_id, yes()).await.unwrap();
-    assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded, "what runs is the call as it is");
+    assert_eq!(
+        handle.answer().await.result().outcome,
+        Outcome::Succeeded,
+        "what runs is the call as it is"
+    );
 }

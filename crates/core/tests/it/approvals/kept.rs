@@ -7,7 +7,9 @@ use toolpost_core::{ApprovalError, Limits, SchedulerLimits};
 use toolpost_model::{ErrorClass, Outcome, Principal, ToolResult, Verdict};
 use toolpost_testkit::{Gate, TestHost};
 
-use super::{act, asking, body, decide, edited, host, no, questions, records_of, start, target, yes};
+use super::{
+    act, asking, body, decide, edited, host, no, questions, records_of, start, target, yes,
+};
 
 /// Calls and stops waiting at once. Returns the question, which stays.
 async fn impatient(host: &TestHost, arguments: Value) -> toolpost_model::PermissionRequest {
@@ -15,10 +17,17 @@ async fn impatient(host: &TestHost, arguments: Value) -> toolpost_model::Permiss
     request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
     let answer = host.host.call(request).await;
     let error = answer.result().error.clone().unwrap();
-    assert_eq!((answer.result().outcome, error.class), (Outcome::Rejected, ErrorClass::ApprovalPending));
+    assert_eq!(
+        (answer.result().outcome, error.class),
+        (Outcome::Rejected, ErrorClass::ApprovalPending)
+    );
     assert!(error.retry.needs_approval && error.retry.safe);
     let asked = host.host.approvals().remove(0);
-    assert!(error.message.contains(&asked.ask_id.to_string()), "{}", error.message);
+    assert!(
+        error.message.contains(&asked.ask_id.to_string()),
+        "{}",
+        error.message
+    );
     assert_eq!(asked.waiting, 0);
     asked
 }
@@ -37,17 +46,33 @@ async fn a_late_yes_is_good_for_one_call_of_the_same_caller() {
     let decided = decide(&host, asked.ask_id, yes()).await.unwrap();
     assert!(decided.waiting == 0 && decided.kept_until.is_some());
     assert_eq!(tool.call_count(), 0, "nobody waits, so nothing runs");
-    let view = host.host.invocation(asked.ask_id, &super::operator()).await.unwrap().unwrap();
-    assert_eq!(view.status, toolpost_core::StatusWord::Ended, "the answer is not its end");
+    let view = host
+        .host
+        .invocation(asked.ask_id, &super::operator())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        view.status,
+        toolpost_core::StatusWord::Ended,
+        "the answer is not its end"
+    );
     assert!(view.result.unwrap().get().contains("approval_pending"));
 
     let mut stranger = host.request("act", target("main"));
     stranger.session = host.host.default_session(&Principal::agent("other"));
     stranger.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
     let refused = host.host.call(stranger).await;
-    assert_eq!(refused.result().error_class(), Some(ErrorClass::ApprovalPending));
+    assert_eq!(
+        refused.result().error_class(),
+        Some(ErrorClass::ApprovalPending)
+    );
     let other = impatient_other(&host).await;
-    assert_eq!(other.error_class(), Some(ErrorClass::ApprovalPending), "other arguments are another call");
+    assert_eq!(
+        other.error_class(),
+        Some(ErrorClass::ApprovalPending),
+        "other arguments are another call"
+    );
 
     let result = in_a_moment(&host, target("main")).await;
     assert_eq!((result.outcome, tool.call_count()), (Outcome::Succeeded, 1));
@@ -59,7 +84,11 @@ async fn a_late_yes_is_good_for_one_call_of_the_same_caller() {
     let mut again = host.request("act", target("main"));
     again.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
     let again = host.host.call(again).await;
-    assert_eq!(again.result().error_class(), Some(ErrorClass::ApprovalPending), "it was good for one call");
+    assert_eq!(
+        again.result().error_class(),
+        Some(ErrorClass::ApprovalPending),
+        "it was good for one call"
+    );
     assert_eq!(tool.call_count(), 1);
 }
 
@@ -74,7 +103,9 @@ async fn a_late_no_is_told_to_the_next_call_and_not_to_the_one_after() {
     let tool = act();
     let host = host(&tool).await;
     let asked = impatient(&host, target("main")).await;
-    decide(&host, asked.ask_id, no("use a branch")).await.unwrap();
+    decide(&host, asked.ask_id, no("use a branch"))
+        .await
+        .unwrap();
     let result = in_a_moment(&host, target("main")).await;
     assert!(result.error.unwrap().message.contains("use a branch"));
     impatient(&host, target("main")).await;
@@ -86,9 +117,14 @@ async fn a_late_yes_with_other_arguments_runs_those() {
     let tool = act();
     let host = host(&tool).await;
     let asked = impatient(&host, target("main")).await;
-    decide(&host, asked.ask_id, edited(target("branch"))).await.unwrap();
+    decide(&host, asked.ask_id, edited(target("branch")))
+        .await
+        .unwrap();
     let result = in_a_moment(&host, target("main")).await;
-    assert_eq!((result.outcome, tool.inputs()), (Outcome::Succeeded, vec![target("branch")]));
+    assert_eq!(
+        (result.outcome, tool.inputs()),
+        (Outcome::Succeeded, vec![target("branch")])
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,12 +152,23 @@ async fn a_question_that_nobody_waits_for_expires_too() {
 async fn a_call_that_ends_before_it_runs_has_not_used_its_yes() {
     let (gate, tool) = (Gate::new(), act());
     let busy = toolpost_testkit::MockTool::named("demo.busy").gate(&gate);
-    let scheduler = SchedulerLimits { concurrency: 1, session_concurrency: 1, ..Limits::default().scheduler };
-    let limits = Limits { scheduler, ..Limits::default() };
-    let host = TestHost::build(|builder| asking(builder, &tool).tool(busy.clone()).limits(limits)).await;
+    let scheduler = SchedulerLimits {
+        concurrency: 1,
+        session_concurrency: 1,
+        ..Limits::default().scheduler
+    };
+    let limits = Limits {
+        scheduler,
+        ..Limits::default()
+    };
+    let host =
+        TestHost::build(|builder| asking(builder, &tool).tool(busy.clone()).limits(limits)).await;
     let asked = impatient(&host, target("main")).await;
     decide(&host, asked.ask_id, yes()).await.unwrap();
-    let occupied = host.host.start(host.request("busy", serde_json::json!({}))).await;
+    let occupied = host
+        .host
+        .start(host.request("busy", serde_json::json!({})))
+        .await;
     gate.entered(1).await;
     let mut request = host.request("act", target("main"));
     request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(10)));
@@ -129,7 +176,10 @@ async fn a_call_that_ends_before_it_runs_has_not_used_its_yes() {
     assert_eq!(queued.result().error_class(), Some(ErrorClass::Queued));
     gate.let_through(1);
     occupied.answer().await;
-    assert_eq!(in_a_moment(&host, target("main")).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        in_a_moment(&host, target("main")).await.outcome,
+        Outcome::Succeeded
+    );
     assert_eq!(tool.call_count(), 1);
 }
 
@@ -141,7 +191,8 @@ async fn whoever_comes_again_joins_the_question_that_stayed_and_a_cancel_withdra
     let handle = start(&host, target("main")).await;
     let joined = super::waiting(&host.host, 1).await;
     assert_eq!(joined.ask_id, asked.ask_id);
-    host.host.cancel(handle.invocation_id(), &Principal::agent("test"));
+    host.host
+        .cancel(handle.invocation_id(), &Principal::agent("test"));
     questions(&host.host, 0).await;
     let late = decide(&host, asked.ask_id, Verdict::Deny { feedback: None }).await;
     assert!(matches!(late, Err(ApprovalError::Withdrawn)), "{late:?}");
@@ -152,18 +203,35 @@ async fn whoever_comes_again_joins_the_question_that_stayed_and_a_cancel_withdra
 async fn nobody_is_asked_twice_because_the_host_was_busy() {
     let (gate, tool) = (Gate::new(), act());
     let busy = toolpost_testkit::MockTool::named("demo.busy").gate(&gate);
-    let scheduler = SchedulerLimits { concurrency: 1, session_concurrency: 1, queue: 0 };
-    let limits = Limits { scheduler, ..Limits::default() };
-    let host = TestHost::build(|builder| asking(builder, &tool).tool(busy.clone()).limits(limits)).await;
-    let occupied = host.host.start(host.request("busy", serde_json::json!({}))).await;
+    let scheduler = SchedulerLimits {
+        concurrency: 1,
+        session_concurrency: 1,
+        queue: 0,
+    };
+    let limits = Limits {
+        scheduler,
+        ..Limits::default()
+    };
+    let host =
+        TestHost::build(|builder| asking(builder, &tool).tool(busy.clone()).limits(limits)).await;
+    let occupied = host
+        .host
+        .start(host.request("busy", serde_json::json!({})))
+        .await;
     gate.entered(1).await;
     let handle = start(&host, target("main")).await;
     let asked = super::question(&host.host).await;
     decide(&host, asked.ask_id, yes()).await.unwrap();
-    assert_eq!(handle.answer().await.result().error_class(), Some(ErrorClass::RateLimited));
+    assert_eq!(
+        handle.answer().await.result().error_class(),
+        Some(ErrorClass::RateLimited)
+    );
     gate.let_through(1);
     occupied.answer().await;
-    assert_eq!(host.call("act", target("main")).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        host.call("act", target("main")).await.outcome,
+        Outcome::Succeeded
+    );
     let _again = start(&host, target("main")).await;
     questions(&host.host, 1).await;
     assert_eq!(tool.call_count(), 1);

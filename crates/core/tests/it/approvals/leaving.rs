@@ -7,7 +7,8 @@ use toolpost_model::{ErrorClass, Outcome, Principal, SurfaceRequest};
 use toolpost_testkit::TestHost;
 
 use super::{
-    act, asking, decide, ends, host, kinds, question, questions, records_of, start, target, waiting, yes,
+    act, asking, decide, ends, host, kinds, question, questions, records_of, start, target,
+    waiting, yes,
 };
 
 #[tokio::test]
@@ -22,7 +23,11 @@ async fn the_same_call_twice_is_one_question_and_whoever_leaves_takes_nothing_fr
     let third = start(&host, target("main")).await;
     waiting(&host.host, 3).await;
 
-    let (gone, stays, last) = (first.invocation_id(), second.invocation_id(), third.invocation_id());
+    let (gone, stays, last) = (
+        first.invocation_id(),
+        second.invocation_id(),
+        third.invocation_id(),
+    );
     drop(first);
     waiting(&host.host, 2).await;
     let decided = decide(&host, asked.ask_id, yes()).await.unwrap();
@@ -31,7 +36,10 @@ async fn the_same_call_twice_is_one_question_and_whoever_leaves_takes_nothing_fr
     assert_eq!(third.answer().await.result().outcome, Outcome::Succeeded);
     assert_eq!(tool.call_count(), 2);
     for id in [stays, last] {
-        assert_eq!(kinds(&records_of(&host, id).await), ["asked", "started", "ended"]);
+        assert_eq!(
+            kinds(&records_of(&host, id).await),
+            ["asked", "started", "ended"]
+        );
     }
     assert_eq!(ends(&host.journal, gone).await[0]["outcome"], "canceled");
     // The answer stands with the call that raised the question, though that one had gone.
@@ -59,7 +67,11 @@ async fn a_question_is_withdrawn_when_its_only_caller_cancels_goes_or_closes_its
         let tool = act();
         let host = host(&tool).await;
         let owner = Principal::agent("owner");
-        let session = host.host.open_session(owner.clone(), SurfaceRequest::default()).await.unwrap();
+        let session = host
+            .host
+            .open_session(owner.clone(), SurfaceRequest::default())
+            .await
+            .unwrap();
         let mut request = host.request("act", target("main"));
         request.session = session.clone();
         let handle = host.host.start(request).await;
@@ -72,10 +84,20 @@ async fn a_question_is_withdrawn_when_its_only_caller_cancels_goes_or_closes_its
         }
         questions(&host.host, 0).await;
         let late = decide(&host, asked.ask_id, yes()).await;
-        assert!(matches!(late, Err(ApprovalError::Withdrawn)), "{way}: {late:?}");
-        assert_eq!(host.host.closed_approval(asked.ask_id), Some(Closed::Withdrawn));
+        assert!(
+            matches!(late, Err(ApprovalError::Withdrawn)),
+            "{way}: {late:?}"
+        );
+        assert_eq!(
+            host.host.closed_approval(asked.ask_id),
+            Some(Closed::Withdrawn)
+        );
         super::settle(&host).await;
-        assert_eq!(ends(&host.journal, id).await[0]["outcome"], "canceled", "{way}");
+        assert_eq!(
+            ends(&host.journal, id).await[0]["outcome"],
+            "canceled",
+            "{way}"
+        );
         assert_eq!(tool.call_count(), 0, "{way}");
     }
 }
@@ -83,14 +105,27 @@ async fn a_question_is_withdrawn_when_its_only_caller_cancels_goes_or_closes_its
 #[tokio::test]
 async fn too_many_questions_are_refused_and_one_caller_gets_half_of_the_room() {
     let tool = act();
-    let limits = Limits { approvals: 4, ..Limits::default() };
+    let limits = Limits {
+        approvals: 4,
+        ..Limits::default()
+    };
     let host = TestHost::build(|builder| asking(builder, &tool).limits(limits)).await;
-    let mut parked = vec![start(&host, target("a")).await, start(&host, target("a")).await];
+    let mut parked = vec![
+        start(&host, target("a")).await,
+        start(&host, target("a")).await,
+    ];
     waiting(&host.host, 2).await;
     for arguments in [target("a"), target("b")] {
         let refused = host.call("act", arguments).await.error.unwrap();
-        assert_eq!((refused.class, refused.code.as_ref()), (ErrorClass::RateLimited, "too_many_approvals"));
-        assert!(refused.message.contains("`approvals.waiting`"), "{}", refused.message);
+        assert_eq!(
+            (refused.class, refused.code.as_ref()),
+            (ErrorClass::RateLimited, "too_many_approvals")
+        );
+        assert!(
+            refused.message.contains("`approvals.waiting`"),
+            "{}",
+            refused.message
+        );
     }
     for name in ["x", "y"] {
         let mut request = host.request("act", target(name));
@@ -102,7 +137,15 @@ async fn too_many_questions_are_refused_and_one_caller_gets_half_of_the_room() {
     request.session = host.host.default_session(&Principal::agent("third"));
     let refused = host.host.call(request).await;
     assert_eq!(refused.result().outcome, Outcome::Rejected);
-    assert!(refused.result().error.as_ref().unwrap().message.contains("4 calls wait"));
+    assert!(
+        refused
+            .result()
+            .error
+            .as_ref()
+            .unwrap()
+            .message
+            .contains("4 calls wait")
+    );
     assert_eq!(tool.call_count(), 0);
 }
 
@@ -115,7 +158,10 @@ async fn a_caller_that_waits_no_longer_leaves_the_others_waiting() {
     let mut request = host.request("act", target("main"));
     request.patience = Some(toolpost_core::Patience::Turn(Duration::from_secs(1)));
     let answer = host.host.call(request).await;
-    assert_eq!(answer.result().error_class(), Some(ErrorClass::ApprovalPending));
+    assert_eq!(
+        answer.result().error_class(),
+        Some(ErrorClass::ApprovalPending)
+    );
     let asked = waiting(&host.host, 1).await;
     let decided = decide(&host, asked.ask_id, yes()).await.unwrap();
     assert_eq!(decided.kept_until, None, "there was somebody to hear it");

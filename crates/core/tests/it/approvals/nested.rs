@@ -6,22 +6,33 @@ use serde_json::json;
 use toolpost_model::{EffectClass, ErrorClass, FnTool, Mode, NestedCall, Principal, ToolFailure};
 use toolpost_testkit::{MockTool, TestHost};
 
-use super::{Engine, act, asking, crashed, decide, ends, operator, question, questions, target, yes};
+use super::{
+    Engine, act, asking, crashed, decide, ends, operator, question, questions, target, yes,
+};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
 /// A host with a tool `outer` that is allowed and calls `act`, which is asked about.
-async fn host(inner: &MockTool, on: Option<std::sync::Arc<toolpost_core::MemoryJournal>>) -> TestHost {
-    let outer = FnTool::named("demo.outer").unwrap().class(EffectClass::Execute).run(
-        |_: Nothing, context: toolpost_model::CallContext| async move {
-            let call = NestedCall::new("act", target("main"));
-            let result = context.call_tool(call).await?;
-            Ok::<_, ToolFailure>(format!("{:?}", result.outcome))
-        },
-    );
+async fn host(
+    inner: &MockTool,
+    on: Option<std::sync::Arc<toolpost_core::MemoryJournal>>,
+) -> TestHost {
+    let outer = FnTool::named("demo.outer")
+        .unwrap()
+        .class(EffectClass::Execute)
+        .run(
+            |_: Nothing, context: toolpost_model::CallContext| async move {
+                let call = NestedCall::new("act", target("main"));
+                let result = context.call_tool(call).await?;
+                Ok::<_, ToolFailure>(format!("{:?}", result.outcome))
+            },
+        );
     let engine = Engine::new(Mode::Default, &["allow outer"]);
-    TestHost::on(on.unwrap_or_default(), |builder| asking(builder, inner).tool(outer).policy(engine)).await
+    TestHost::on(on.unwrap_or_default(), |builder| {
+        asking(builder, inner).tool(outer).policy(engine)
+    })
+    .await
 }
 
 #[tokio::test]
@@ -47,8 +58,16 @@ async fn a_nested_call_waits_no_longer_than_whoever_waits_for_the_call_above() {
             request.patience = Some(toolpost_core::Patience::Approval(Duration::ZERO));
         }
         let answer = host.host.call(request).await;
-        assert_eq!(answer.result().model_text(), "Rejected", "the code can go on and report it");
-        assert_eq!(question(&host.host).await.waiting, 0, "the question stays open");
+        assert_eq!(
+            answer.result().model_text(),
+            "Rejected",
+            "the code can go on and report it"
+        );
+        assert_eq!(
+            question(&host.host).await.waiting,
+            0,
+            "the question stays open"
+        );
     }
     assert_eq!(inner.call_count(), 0);
 }
@@ -59,10 +78,14 @@ async fn who_stops_the_call_above_withdraws_the_question() {
     let host = host(&inner, None).await;
     let handle = host.host.start(host.request("outer", json!({}))).await;
     let asked = question(&host.host).await;
-    host.host.cancel(handle.invocation_id(), &Principal::agent("test"));
+    host.host
+        .cancel(handle.invocation_id(), &Principal::agent("test"));
     questions(&host.host, 0).await;
     handle.answer().await;
-    assert_eq!(ends(&host.journal, asked.ask_id).await[0]["outcome"], "canceled");
+    assert_eq!(
+        ends(&host.journal, asked.ask_id).await[0]["outcome"],
+        "canceled"
+    );
     assert_eq!(inner.call_count(), 0);
 }
 
@@ -74,7 +97,10 @@ async fn a_nested_call_does_not_outlive_the_host() {
     let id = question(&first.host).await.ask_id;
     let next = host(&inner, Some(crashed(&first.journal).await)).await;
     assert_eq!(ends(&next.journal, id).await[0]["error"]["code"], "restart");
-    assert_eq!(ends(&next.journal, handle.invocation_id()).await[0]["outcome"], "unknown");
+    assert_eq!(
+        ends(&next.journal, handle.invocation_id()).await[0]["outcome"],
+        "unknown"
+    );
     assert!(next.host.approvals().is_empty());
 
     // Nor where the host goes in order: what made the call is gone, so nobody comes again.

@@ -10,19 +10,19 @@ use std::{
 
 use tokio::sync::Semaphore;
 use toolpost_core::{
-    ApprovalError, Cut, Journal, JournalError, JournalHead, Limits, MemoryJournal, Pruned, Query, Record,
-    RecordKind, SchedulerLimits, StoredRecord, Strength,
+    ApprovalError, Cut, Journal, JournalError, JournalHead, Limits, MemoryJournal, Pruned, Query,
+    Record, RecordKind, SchedulerLimits, StoredRecord, Strength,
 };
 use toolpost_model::{
-    Access, ApprovalScope, BoxFuture, CallInput, ClassFact, Declaration, EffectClass, Effects, ErrorClass,
-    InvocationId, Mode, Outcome, Principal, RequestId, ResourceKey, SessionId, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    Access, ApprovalScope, BoxFuture, CallInput, ClassFact, Declaration, EffectClass, Effects,
+    ErrorClass, InvocationId, Mode, Outcome, Principal, RequestId, ResourceKey, SessionId, Tool,
+    ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_testkit::{Gate, MockTool, TestHost};
 
 use super::{
-    Engine, act, asking, body, decide, kinds, operator, question, questions, records_of, scoped, start,
-    target, waiting, yes,
+    Engine, act, asking, body, decide, kinds, operator, question, questions, records_of, scoped,
+    start, target, waiting, yes,
 };
 
 /// A journal that stops at records of one kind, or refuses them.
@@ -37,7 +37,13 @@ struct Held {
 impl Held {
     fn at(kind: RecordKind, inner: &Arc<MemoryJournal>) -> Arc<Self> {
         let (reached, open) = (Semaphore::new(0), Semaphore::new(0));
-        Arc::new(Self { inner: Arc::clone(inner), kind, is_full: false.into(), reached, open })
+        Arc::new(Self {
+            inner: Arc::clone(inner),
+            kind,
+            is_full: false.into(),
+            reached,
+            open,
+        })
     }
 
     /// Never stops.
@@ -58,7 +64,11 @@ impl Held {
 }
 
 impl Journal for Held {
-    fn append(&self, record: Record, strength: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
+    fn append(
+        &self,
+        record: Record,
+        strength: Strength,
+    ) -> BoxFuture<'_, Result<u64, JournalError>> {
         if record.kind != self.kind {
             return self.inner.append(record, strength);
         }
@@ -71,7 +81,10 @@ impl Journal for Held {
             self.inner.append(record, strength).await
         })
     }
-    fn records_of(&self, id: InvocationId) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+    fn records_of(
+        &self,
+        id: InvocationId,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         self.inner.records_of(id)
     }
     fn find_request<'a>(
@@ -90,7 +103,11 @@ impl Journal for Held {
     fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>> {
         self.inner.last_start()
     }
-    fn read(&self, after: u64, limit: usize) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
+    fn read(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
         self.inner.read(after, limit)
     }
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
@@ -106,7 +123,10 @@ impl Journal for Held {
 
 async fn on(held: &Arc<Held>, tool: &MockTool) -> TestHost {
     let journal = Arc::clone(held) as Arc<dyn Journal>;
-    TestHost::on(Arc::clone(&held.inner), |builder| asking(builder, tool).journal(journal)).await
+    TestHost::on(Arc::clone(&held.inner), |builder| {
+        asking(builder, tool).journal(journal)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -117,7 +137,14 @@ async fn of_many_answers_at_once_one_counts_and_the_others_are_told_whose() {
         let handle = start(&host, target("main")).await;
         let id = question(&host.host).await.ask_id;
         let answers = (0..8).map(|place| {
-            let (host, verdict) = (host.host.clone(), if place % 2 == 0 { yes() } else { super::no("no") });
+            let (host, verdict) = (
+                host.host.clone(),
+                if place % 2 == 0 {
+                    yes()
+                } else {
+                    super::no("no")
+                },
+            );
             let by = Principal::operator(&format!("operator-{place}"));
             tokio::spawn(async move { host.decide(id, verdict, &by).await })
         });
@@ -125,15 +152,25 @@ async fn of_many_answers_at_once_one_counts_and_the_others_are_told_whose() {
         for answer in answers.collect::<Vec<_>>() {
             match answer.await.unwrap() {
                 Ok(decided) => won.push(decided),
-                Err(error) => assert!(matches!(error, ApprovalError::AlreadyDecided { .. }), "{error:?}"),
+                Err(error) => assert!(
+                    matches!(error, ApprovalError::AlreadyDecided { .. }),
+                    "{error:?}"
+                ),
             }
         }
         assert_eq!(won.len(), 1);
-        let outcome = if won[0].allowed { Outcome::Succeeded } else { Outcome::Denied };
+        let outcome = if won[0].allowed {
+            Outcome::Succeeded
+        } else {
+            Outcome::Denied
+        };
         assert_eq!(handle.answer().await.result().outcome, outcome);
         assert_eq!(tool.call_count(), usize::from(won[0].allowed));
         let rows = records_of(&host, id).await;
-        let decided: Vec<_> = rows.iter().filter(|row| row.record.kind == RecordKind::Decided).collect();
+        let decided: Vec<_> = rows
+            .iter()
+            .filter(|row| row.record.kind == RecordKind::Decided)
+            .collect();
         assert_eq!(decided.len(), 1);
         assert_eq!(body(decided[0])["by"], won[0].by.as_str());
     }
@@ -153,7 +190,10 @@ async fn a_cancel_while_a_yes_is_written_down_wins_and_leaves_no_grant() {
     held.go_on();
     assert_eq!(answer.await.unwrap().unwrap().kept_until, None);
     assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
-    assert_eq!(kinds(&records_of(&host, id).await), ["asked", "decided", "ended"]);
+    assert_eq!(
+        kinds(&records_of(&host, id).await),
+        ["asked", "decided", "ended"]
+    );
     let again = start(&host, target("main")).await;
     waiting(&host.host, 1).await;
     drop(again);
@@ -228,12 +268,22 @@ async fn an_answer_that_cannot_be_recorded_does_not_count_and_the_operator_is_to
     let host = on(&held, &tool).await;
     let handle = start(&host, target("main")).await;
     let id = question(&host.host).await.ask_id;
-    for scope in [ApprovalScope::Once, ApprovalScope::Session, ApprovalScope::Remember] {
+    for scope in [
+        ApprovalScope::Once,
+        ApprovalScope::Session,
+        ApprovalScope::Remember,
+    ] {
         let refused = decide(&host, id, scoped(scope)).await;
-        assert!(matches!(refused, Err(ApprovalError::Journal(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(ApprovalError::Journal(_))),
+            "{refused:?}"
+        );
     }
     assert_eq!((host.host.approvals().len(), tool.call_count()), (1, 0));
-    assert!(host.host.remembered().is_empty(), "a rule goes with its answer");
+    assert!(
+        host.host.remembered().is_empty(),
+        "a rule goes with its answer"
+    );
     held.is_full.store(false, Ordering::SeqCst);
     decide(&host, id, yes()).await.unwrap();
     assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
@@ -250,7 +300,9 @@ async fn a_question_that_cannot_be_recorded_is_not_asked() {
     assert!(host.host.approvals().is_empty());
     held.is_full.store(false, Ordering::SeqCst);
     let handle = start(&host, target("main")).await;
-    decide(&host, question(&host.host).await.ask_id, yes()).await.unwrap();
+    decide(&host, question(&host.host).await.ask_id, yes())
+        .await
+        .unwrap();
     assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
 }
 
@@ -261,13 +313,18 @@ async fn nobody_sees_or_answers_a_question_that_is_not_on_record_yet() {
     let host = on(&held, &tool).await;
     let handle = start(&host, target("main")).await;
     held.reached().await;
-    assert!(host.host.approvals().is_empty() && host.host.approval(handle.invocation_id()).is_none());
+    assert!(
+        host.host.approvals().is_empty() && host.host.approval(handle.invocation_id()).is_none()
+    );
     let (deciding, id) = (host.host.clone(), handle.invocation_id());
     let early = tokio::spawn(async move { deciding.decide(id, yes(), &operator()).await });
     held.go_on();
     early.await.unwrap().unwrap();
     assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
-    assert_eq!(kinds(&records_of(&host, id).await), ["asked", "decided", "started", "ended"]);
+    assert_eq!(
+        kinds(&records_of(&host, id).await),
+        ["asked", "decided", "started", "ended"]
+    );
 }
 
 #[tokio::test]
@@ -283,7 +340,13 @@ async fn who_comes_while_a_late_yes_is_written_down_uses_it_and_it_is_gone() {
     let answer = tokio::spawn(async move { deciding.decide(id, yes(), &operator()).await });
     held.reached().await;
     let handle = start(&host, target("main")).await;
-    while host.host.invocation(handle.invocation_id(), &operator()).await.unwrap().unwrap().stage
+    while host
+        .host
+        .invocation(handle.invocation_id(), &operator())
+        .await
+        .unwrap()
+        .unwrap()
+        .stage
         != Some(toolpost_model::Stage::AwaitApproval)
     {
         tokio::task::yield_now().await;
@@ -302,12 +365,19 @@ async fn rules_that_deny_meanwhile_beat_the_yes() {
     let host = super::host(&tool).await;
     let handle = start(&host, target("main")).await;
     let id = question(&host.host).await.ask_id;
-    host.host.replace_policy(Arc::new(Engine::new(Mode::Default, &["deny act"])));
+    host.host
+        .replace_policy(Arc::new(Engine::new(Mode::Default, &["deny act"])));
     decide(&host, id, yes()).await.unwrap();
     let answer = handle.answer().await;
-    assert_eq!(answer.result().error_class(), Some(ErrorClass::PermissionDenied));
+    assert_eq!(
+        answer.result().error_class(),
+        Some(ErrorClass::PermissionDenied)
+    );
     assert_eq!(tool.call_count(), 0);
-    assert_eq!(kinds(&records_of(&host, id).await), ["asked", "decided", "ended"]);
+    assert_eq!(
+        kinds(&records_of(&host, id).await),
+        ["asked", "decided", "ended"]
+    );
 }
 
 /// A tool that touches what the test says at the moment.
@@ -337,14 +407,26 @@ impl Tool for Shifting {
 
 #[tokio::test]
 async fn a_yes_is_for_the_facts_that_were_shown_and_other_facts_are_asked_about_under_another_id() {
-    let shifting = Shifting { touches: Arc::new(Mutex::new("/w/a")), ran: Arc::default() };
+    let shifting = Shifting {
+        touches: Arc::new(Mutex::new("/w/a")),
+        ran: Arc::default(),
+    };
     let (gate, tool) = (Gate::new(), shifting.clone());
     let busy = MockTool::named("demo.busy").gate(&gate);
-    let scheduler = SchedulerLimits { concurrency: 1, session_concurrency: 1, ..Limits::default().scheduler };
-    let limits = Limits { scheduler, ..Limits::default() };
+    let scheduler = SchedulerLimits {
+        concurrency: 1,
+        session_concurrency: 1,
+        ..Limits::default().scheduler
+    };
+    let limits = Limits {
+        scheduler,
+        ..Limits::default()
+    };
     let host = TestHost::build(|builder| {
         let builder = builder.tool(tool).tool(busy.clone()).limits(limits);
-        builder.policy(Engine::default()).approvals(toolpost_core::Approvals::ASK)
+        builder
+            .policy(Engine::default())
+            .approvals(toolpost_core::Approvals::ASK)
     });
     let host = host.await;
     let occupied = host.host.start(host.request("busy", target("x"))).await;
@@ -359,13 +441,22 @@ async fn a_yes_is_for_the_facts_that_were_shown_and_other_facts_are_asked_about_
     gate.let_through(1);
     occupied.answer().await;
     let second = question(&host.host).await;
-    assert_ne!((second.ask_id, second.call_hash), (first.ask_id, first.call_hash));
+    assert_ne!(
+        (second.ask_id, second.call_hash),
+        (first.ask_id, first.call_hash)
+    );
     assert!(second.summary.contains("/w/b"), "{}", second.summary);
     assert!(!shifting.ran.load(Ordering::SeqCst));
     let stale = decide(&host, first.ask_id, yes()).await;
-    assert!(matches!(stale, Err(ApprovalError::AlreadyDecided { .. })), "what was seen is what is answered");
+    assert!(
+        matches!(stale, Err(ApprovalError::AlreadyDecided { .. })),
+        "what was seen is what is answered"
+    );
     decide(&host, second.ask_id, yes()).await.unwrap();
     assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
     let rows = kinds(&records_of(&host, first.ask_id).await);
-    assert_eq!(rows, ["asked", "decided", "asked", "decided", "started", "ended"]);
+    assert_eq!(
+        rows,
+        ["asked", "decided", "asked", "decided", "started", "ended"]
+    );
 }

@@ -3,25 +3,39 @@
 use serde_json::{Value, json};
 use toolpost_core::{ApprovalError, Approvals, Policy, PolicySpec};
 use toolpost_model::{
-    ApprovalScope, ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Mode, Outcome, Remember, Rule,
-    RuleOrigin, Verdict,
+    ApprovalScope, ArgumentKind, ArgumentMeaning, EffectClass, ErrorClass, Mode, Outcome, Remember,
+    Rule, RuleOrigin, Verdict,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
 use super::{body, decide, question, records_of, runs_unasked, scoped};
 
 fn shell() -> MockTool {
-    MockTool::named("shell.shell").class(EffectClass::Execute).output("done").declare(|declaration| {
-        declaration.interface.permission.arguments = vec![
-            ArgumentMeaning::of("command", ArgumentKind::Command),
-            ArgumentMeaning::of("environment", ArgumentKind::Environment),
-        ];
-    })
+    MockTool::named("shell.shell")
+        .class(EffectClass::Execute)
+        .output("done")
+        .declare(|declaration| {
+            declaration.interface.permission.arguments = vec![
+                ArgumentMeaning::of("command", ArgumentKind::Command),
+                ArgumentMeaning::of("environment", ArgumentKind::Environment),
+            ];
+        })
 }
 
 async fn host(tool: &MockTool, rules: Vec<Rule>) -> TestHost {
-    let policy = Policy::compile(PolicySpec { mode: Mode::Default, rules, ..PolicySpec::default() }).unwrap();
-    TestHost::build(|builder| builder.tool(tool.clone()).policy(policy).approvals(Approvals::ASK)).await
+    let policy = Policy::compile(PolicySpec {
+        mode: Mode::Default,
+        rules,
+        ..PolicySpec::default()
+    })
+    .unwrap();
+    TestHost::build(|builder| {
+        builder
+            .tool(tool.clone())
+            .policy(policy)
+            .approvals(Approvals::ASK)
+    })
+    .await
 }
 
 fn rule(line: &str) -> Rule {
@@ -35,8 +49,14 @@ fn command(text: &str) -> Value {
 /// Runs a command after an answer, and returns the rule that came of it.
 async fn answered(host: &TestHost, text: &str, verdict: Verdict) -> Option<String> {
     let handle = host.host.start(host.request("shell", command(text))).await;
-    let decided = decide(host, question(&host.host).await.ask_id, verdict).await.unwrap();
-    assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded, "{text}");
+    let decided = decide(host, question(&host.host).await.ask_id, verdict)
+        .await
+        .unwrap();
+    assert_eq!(
+        handle.answer().await.result().outcome,
+        Outcome::Succeeded,
+        "{text}"
+    );
     decided.rule
 }
 
@@ -49,18 +69,33 @@ async fn a_command_that_was_approved_for_the_session_passes_and_its_likes_do_not
     let tool = shell();
     let host = host(&tool, vec![rule("ask shell(git push *)")]).await;
     let asked = {
-        let handle = host.host.start(host.request("shell", command("git push origin main"))).await;
+        let handle = host
+            .host
+            .start(host.request("shell", command("git push origin main")))
+            .await;
         let asked = question(&host.host).await;
         assert_eq!(asked.commands, ["git push origin main"]);
         assert_eq!(asked.summary, "shell: git push origin main");
-        assert_eq!(asked.decision.reason.rule.as_ref().unwrap().place, "toolpost.yaml:3");
-        assert_eq!(asked.suggestions[0], "allow shell.shell(git push origin main)");
-        decide(&host, asked.ask_id, scoped(ApprovalScope::Session)).await.unwrap();
+        assert_eq!(
+            asked.decision.reason.rule.as_ref().unwrap().place,
+            "toolpost.yaml:3"
+        );
+        assert_eq!(
+            asked.suggestions[0],
+            "allow shell.shell(git push origin main)"
+        );
+        decide(&host, asked.ask_id, scoped(ApprovalScope::Session))
+            .await
+            .unwrap();
         assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
         asked
     };
     assert!(runs(&host, "git push origin main").await);
-    for other in ["git push origin other", "git push --force origin main", "git push origin main; rm -rf x"] {
+    for other in [
+        "git push origin other",
+        "git push --force origin main",
+        "git push origin main; rm -rf x",
+    ] {
         assert!(!runs(&host, other).await, "{other}");
     }
     // The story: asked by the rule, answered by a person.
@@ -72,9 +107,12 @@ async fn a_command_that_was_approved_for_the_session_passes_and_its_likes_do_not
 async fn a_yes_for_a_command_is_none_for_it_with_other_variables() {
     let tool = shell();
     let host = host(&tool, Vec::new()).await;
-    let with = |path: &str| json!({ "command": "make x", "environment": { "PATH": path, "LANG": "C" } });
+    let with =
+        |path: &str| json!({ "command": "make x", "environment": { "PATH": path, "LANG": "C" } });
     assert_eq!(
-        answered(&host, "make x", scoped(ApprovalScope::Session)).await.as_deref(),
+        answered(&host, "make x", scoped(ApprovalScope::Session))
+            .await
+            .as_deref(),
         Some("allow shell.shell(make x)")
     );
     let free = json!({ "command": "make x", "environment": { "LANG": "C" } });
@@ -85,7 +123,9 @@ async fn a_yes_for_a_command_is_none_for_it_with_other_variables() {
     assert_eq!(asked.commands, ["PATH=/w/bin make x"]);
     assert_eq!(asked.summary, "shell: PATH=/w/bin make x");
     assert_eq!(asked.suggestions, ["allow shell.shell(PATH=/w/bin make x)"]);
-    decide(&host, asked.ask_id, scoped(ApprovalScope::Session)).await.unwrap();
+    decide(&host, asked.ask_id, scoped(ApprovalScope::Session))
+        .await
+        .unwrap();
     assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
     assert!(runs_unasked(&host.host, host.request("shell", with("/w/bin"))).await);
     assert!(!runs_unasked(&host.host, host.request("shell", with("/w/other"))).await);
@@ -96,21 +136,43 @@ async fn every_suggestion_works_as_an_answer_that_is_remembered() {
     let tool = shell();
     let count = {
         let host = host(&tool, Vec::new()).await;
-        let _handle = host.host.start(host.request("shell", command("cargo build --release"))).await;
+        let _handle = host
+            .host
+            .start(host.request("shell", command("cargo build --release")))
+            .await;
         question(&host.host).await.suggestions.len()
     };
     assert!(count >= 2, "narrow and wide");
     for place in 0..count {
         let host = host(&tool, Vec::new()).await;
-        let handle = host.host.start(host.request("shell", command("cargo build --release"))).await;
+        let handle = host
+            .host
+            .start(host.request("shell", command("cargo build --release")))
+            .await;
         let asked = question(&host.host).await;
-        let (rule, scope) = (Some(asked.suggestions[place].clone()), ApprovalScope::Remember);
-        let verdict = Verdict::Allow { scope, rule, valid_for_seconds: None, arguments: None };
+        let (rule, scope) = (
+            Some(asked.suggestions[place].clone()),
+            ApprovalScope::Remember,
+        );
+        let verdict = Verdict::Allow {
+            scope,
+            rule,
+            valid_for_seconds: None,
+            arguments: None,
+        };
         let decided = decide(&host, asked.ask_id, verdict).await.unwrap();
         assert_eq!(decided.remembered.unwrap().rule, asked.suggestions[place]);
         assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
-        assert!(runs(&host, "cargo build --release").await, "{}", asked.suggestions[place]);
-        assert!(!runs(&host, "rm -rf /").await, "{}", asked.suggestions[place]);
+        assert!(
+            runs(&host, "cargo build --release").await,
+            "{}",
+            asked.suggestions[place]
+        );
+        assert!(
+            !runs(&host, "rm -rf /").await,
+            "{}",
+            asked.suggestions[place]
+        );
     }
 }
 
@@ -123,12 +185,21 @@ async fn what_must_be_asked_every_time_is_asked_every_time() {
     for text in ["git push origin main", "$(cat todo)"] {
         let handle = host.host.start(host.request("shell", command(text))).await;
         let asked = question(&host.host).await;
-        assert!(asked.suggestions.is_empty(), "{text}: {:?}", asked.suggestions);
+        assert!(
+            asked.suggestions.is_empty(),
+            "{text}: {:?}",
+            asked.suggestions
+        );
         for scope in [ApprovalScope::Session, ApprovalScope::Remember] {
             let refused = decide(&host, asked.ask_id, scoped(scope)).await;
-            assert!(matches!(refused, Err(ApprovalError::NothingToRemember { .. })), "{text}: {refused:?}");
+            assert!(
+                matches!(refused, Err(ApprovalError::NothingToRemember { .. })),
+                "{text}: {refused:?}"
+            );
         }
-        decide(&host, asked.ask_id, scoped(ApprovalScope::Once)).await.unwrap();
+        decide(&host, asked.ask_id, scoped(ApprovalScope::Once))
+            .await
+            .unwrap();
         assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
         assert!(!runs(&host, text).await);
     }
@@ -145,7 +216,10 @@ async fn with_other_arguments_the_rule_is_about_those() {
         arguments: Some(command("git push origin branch")),
     };
     let rule = answered(&host, "git push origin main", verdict).await;
-    assert_eq!(rule.as_deref(), Some("allow shell.shell(git push origin branch)"));
+    assert_eq!(
+        rule.as_deref(),
+        Some("allow shell.shell(git push origin branch)")
+    );
     assert_eq!(tool.inputs(), [command("git push origin branch")]);
     assert!(runs(&host, "git push origin branch").await);
     assert!(!runs(&host, "git push origin main").await);
@@ -155,10 +229,18 @@ async fn with_other_arguments_the_rule_is_about_those() {
 async fn an_edit_into_what_is_denied_is_denied() {
     let tool = shell();
     let host = host(&tool, vec![rule("deny shell(rm *)")]).await;
-    let handle = host.host.start(host.request("shell", command("make"))).await;
+    let handle = host
+        .host
+        .start(host.request("shell", command("make")))
+        .await;
     let id = question(&host.host).await.ask_id;
-    decide(&host, id, super::edited(command("make && rm -rf build"))).await.unwrap();
+    decide(&host, id, super::edited(command("make && rm -rf build")))
+        .await
+        .unwrap();
     let answer = handle.answer().await;
-    assert_eq!(answer.result().error_class(), Some(ErrorClass::PermissionDenied));
+    assert_eq!(
+        answer.result().error_class(),
+        Some(ErrorClass::PermissionDenied)
+    );
     assert_eq!(tool.call_count(), 0);
 }

@@ -13,8 +13,8 @@ use toolpost_model::{
 use toolpost_testkit::{MockTool, TestHost};
 
 use super::{
-    Engine, act, answers::Doubting, asking, body, crashed, decide, ends, host, next_life, operator, question,
-    questions, settle, start, target, yes,
+    Engine, act, answers::Doubting, asking, body, crashed, decide, ends, host, next_life, operator,
+    question, questions, settle, start, target, yes,
 };
 
 /// A journal on which one call waits for an answer.
@@ -26,7 +26,10 @@ async fn parked(tool: &MockTool, arguments: Value) -> (Arc<MemoryJournal>, Invoc
 }
 
 async fn result_of(host: &TestHost, id: InvocationId) -> Value {
-    host.host.wait(id, &operator(), Duration::from_secs(60)).await.unwrap();
+    host.host
+        .wait(id, &operator(), Duration::from_secs(60))
+        .await
+        .unwrap();
     ends(&host.journal, id).await.remove(0)
 }
 
@@ -57,14 +60,21 @@ async fn what_expired_while_no_host_ran_has_expired() {
 
 #[tokio::test]
 async fn a_call_with_a_secret_cannot_wait_longer_than_its_host() {
-    let schema =
-        json!({ "type": "object", "properties": { "pin": { "type": "string", "x-sensitive": true } } });
+    let schema = json!({ "type": "object", "properties": { "pin": { "type": "string", "x-sensitive": true } } });
     let tool = act().schema(schema);
     let (journal, id) = parked(&tool, json!({ "pin": "123456789" })).await;
     let host = next_life(&journal, &tool).await;
     let result = result_of(&host, id).await;
-    assert_eq!((&result["outcome"], &result["error"]["code"]), (&json!("canceled"), &json!("restart")));
-    assert!(result["error"]["message"].as_str().unwrap().contains("sensitive"));
+    assert_eq!(
+        (&result["outcome"], &result["error"]["code"]),
+        (&json!("canceled"), &json!("restart"))
+    );
+    assert!(
+        result["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("sensitive")
+    );
     assert!(host.host.approvals().is_empty());
 }
 
@@ -73,7 +83,10 @@ async fn rules_that_deny_now_deny_what_was_asked_before_and_what_was_approved() 
     let (journal, id) = parked(&act(), target("main")).await;
     let tool = act();
     let deny = || Engine::new(Mode::Default, &["deny act"]);
-    let host = TestHost::on(journal.clone(), |builder| asking(builder, &tool).policy(deny())).await;
+    let host = TestHost::on(journal.clone(), |builder| {
+        asking(builder, &tool).policy(deny())
+    })
+    .await;
     assert_eq!(result_of(&host, id).await["outcome"], "denied");
 
     let first = super::host(&act()).await;
@@ -91,7 +104,11 @@ async fn rules_that_deny_now_deny_what_was_asked_before_and_what_was_approved() 
 async fn what_was_asked_about_is_not_allowed_by_a_restart() {
     // A hook asked. It is not asked again, so nothing but the record knows.
     let tool = act();
-    let build = |builder| asking(builder, &tool).policy(Engine::new(Mode::Bypass, &[])).hook(Doubting);
+    let build = |builder| {
+        asking(builder, &tool)
+            .policy(Engine::new(Mode::Bypass, &[]))
+            .hook(Doubting)
+    };
     let host = TestHost::build(build).await;
     let _handle = start(&host, target("main")).await;
     let id = question(&host.host).await.ask_id;
@@ -114,10 +131,15 @@ impl Hook for Counting {
         "counting"
     }
 
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+    fn before<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
         let mut arguments = call.input.arguments().value().clone();
         arguments["n"] = json!(arguments["n"].as_u64().unwrap_or_default() + 1);
-        Box::pin(std::future::ready(Ok(HookOutput::rewrite(arguments, "one more"))))
+        Box::pin(std::future::ready(Ok(HookOutput::rewrite(
+            arguments, "one more",
+        ))))
     }
 }
 
@@ -145,8 +167,14 @@ async fn other_facts_are_another_question() {
     let careful = act().effects(Effects::of(EffectClass::Write).with_caution("mind the gap"));
     let host = next_life(&journal, &careful).await;
     let asked = question(&host.host).await;
-    assert_ne!(asked.ask_id, id, "what was seen before the restart is something else");
-    assert!(matches!(decide(&host, id, yes()).await, Err(ApprovalError::Withdrawn)));
+    assert_ne!(
+        asked.ask_id, id,
+        "what was seen before the restart is something else"
+    );
+    assert!(matches!(
+        decide(&host, id, yes()).await,
+        Err(ApprovalError::Withdrawn)
+    ));
     // And it outlives this host in turn.
     let host = next_life(&crashed(&host.journal).await, &careful).await;
     assert_eq!(question(&host.host).await.ask_id, asked.ask_id);
@@ -203,12 +231,20 @@ async fn a_host_without_anybody_to_ask_leaves_the_question_to_one_that_has() {
     let id = question(&first.host).await.ask_id;
     let build = |builder| asking(builder, &tool).approvals(Approvals::Nobody);
     let alone = TestHost::on(crashed(&first.journal).await, build).await;
-    let view = alone.host.invocation(id, &operator()).await.unwrap().unwrap();
+    let view = alone
+        .host
+        .invocation(id, &operator())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(view.stage, Some(Stage::AwaitApproval));
     let mut repeat = alone.request("act", target("main"));
     repeat.request_id = Some(RequestId::new("r1"));
     let told = alone.host.call(repeat).await;
-    assert_eq!(told.result().error_class(), Some(ErrorClass::ApprovalPending));
+    assert_eq!(
+        told.result().error_class(),
+        Some(ErrorClass::ApprovalPending)
+    );
     settle(&alone).await;
     assert!(ends(&alone.journal, id).await.is_empty());
     let host = next_life(&alone.journal, &tool).await;
@@ -225,8 +261,15 @@ async fn a_host_that_goes_tells_who_waits_to_come_again_and_keeps_the_question()
     let id = question(&first.host).await.ask_id;
     settle(&first).await;
     let answer = handle.answer().await;
-    assert_eq!(answer.result().error_class(), Some(ErrorClass::ApprovalPending));
-    assert_eq!(ends(&first.journal, id).await.len(), 1, "what was answered is on record");
+    assert_eq!(
+        answer.result().error_class(),
+        Some(ErrorClass::ApprovalPending)
+    );
+    assert_eq!(
+        ends(&first.journal, id).await.len(),
+        1,
+        "what was answered is on record"
+    );
 
     let host = next_life(&first.journal, &tool).await;
     let asked = question(&host.host).await;
@@ -238,7 +281,10 @@ async fn a_host_that_goes_tells_who_waits_to_come_again_and_keeps_the_question()
     let mut again = host.request("act", target("main"));
     again.request_id = Some(RequestId::new("r1"));
     let answer = host.host.call(again).await;
-    assert_eq!((answer.result().outcome, tool.call_count()), (Outcome::Succeeded, 1));
+    assert_eq!(
+        (answer.result().outcome, tool.call_count()),
+        (Outcome::Succeeded, 1)
+    );
     assert_ne!(answer.result().invocation_id, id);
 }
 
@@ -254,7 +300,10 @@ async fn a_call_in_the_background_stays_open_when_its_host_goes_and_goes_on_with
     drop(handle);
     question(&first.host).await;
     settle(&first).await;
-    assert!(ends(&first.journal, id).await.is_empty(), "nobody was told anything");
+    assert!(
+        ends(&first.journal, id).await.is_empty(),
+        "nobody was told anything"
+    );
 
     let host = next_life(&first.journal, &tool).await;
     assert_eq!(question(&host.host).await.ask_id, id);
@@ -292,6 +341,10 @@ async fn a_kept_question_and_a_kept_answer_outlive_hosts_and_are_used_once() {
     let sixth = next_life(&crashed(&fifth.journal).await, &tool).await;
     let handle = start(&sixth, target("main")).await;
     let asked = questions(&sixth.host, 1).await.remove(0);
-    assert_eq!(asked.ask_id, handle.invocation_id(), "the answer was used, so this is a new question");
+    assert_eq!(
+        asked.ask_id,
+        handle.invocation_id(),
+        "the answer was used, so this is a new question"
+    );
     assert_eq!(tool.call_count(), 1);
 }

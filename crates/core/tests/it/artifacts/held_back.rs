@@ -6,8 +6,8 @@ use serde_json::json;
 use tokio::sync::{Mutex, mpsc};
 use toolpost_core::{Hook, HookCall, HookError, HookOutput};
 use toolpost_model::{
-    ArtifactError, ArtifactId, BoxFuture, Event, EventBody, HookEvent, HookStanding, InvocationId, Principal,
-    Stage, ToolResult,
+    ArtifactError, ArtifactId, BoxFuture, Event, EventBody, HookEvent, HookStanding, InvocationId,
+    Principal, Stage, ToolResult,
 };
 use toolpost_testkit::{EventRecorder, TestHost};
 
@@ -58,14 +58,22 @@ struct Story {
 
 impl Story {
     async fn of(standing: HookStanding, verdict: HookOutput) -> Self {
-        let ((asked, mut asks), (say, verdicts)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
-        let hook = Slow { standing, asked, verdicts: Mutex::new(verdicts) };
+        let ((asked, mut asks), (say, verdicts)) =
+            (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+        let hook = Slow {
+            standing,
+            asked,
+            verdicts: Mutex::new(verdicts),
+        };
         let host = TestHost::build(|builder| builder.tool(Keeper).tool(Reader).hook(hook)).await;
         let (events, recorder) = EventRecorder::new(64);
         let mut request = host.request("keep", json!({ "pieces": { "a": ["secret plan"] } }));
         request.listener = Some(Arc::new(events));
         let meanwhile = async {
-            let id = ArtifactId { invocation: asks.recv().await.unwrap(), place: 1 };
+            let id = ArtifactId {
+                invocation: asks.recv().await.unwrap(),
+                place: 1,
+            };
             let got = [
                 open(&host, id, Principal::agent("test")).await,
                 open(&host, id, Principal::operator("o")).await,
@@ -76,7 +84,13 @@ impl Story {
         };
         let (answer, (id, meanwhile)) = tokio::join!(host.host.call(request), meanwhile);
         let (result, events) = (answer.result().clone(), recorder.all().await);
-        Self { host, id, meanwhile, result, events }
+        Self {
+            host,
+            id,
+            meanwhile,
+            result,
+            events,
+        }
     }
 
     /// The stage at which a piece was told of, for each that was.
@@ -113,26 +127,46 @@ async fn nobody_opens_or_hears_of_a_piece_that_is_withheld_in_the_end() {
     for standing in [HookStanding::Guard, HookStanding::Ordinary] {
         let story = Story::of(standing, HookOutput::stop("not for you")).await;
         let unknown = Err(ArtifactError::Unknown(story.id).to_string());
-        assert_eq!(story.meanwhile, [unknown.clone(), unknown.clone(), unknown.clone()]);
+        assert_eq!(
+            story.meanwhile,
+            [unknown.clone(), unknown.clone(), unknown.clone()]
+        );
         assert_eq!(story.told_at(), []);
         assert!(story.result.artifacts.is_empty());
-        assert_eq!(open(&story.host, story.id, Principal::operator("o")).await, unknown);
+        assert_eq!(
+            open(&story.host, story.id, Principal::operator("o")).await,
+            unknown
+        );
     }
 }
 
 #[tokio::test]
 async fn a_piece_that_is_let_through_is_told_of_and_opened_after_the_hooks() {
     let story = Story::of(HookStanding::Guard, HookOutput::proceed()).await;
-    assert!(story.meanwhile.iter().all(Result::is_err), "{:?}", story.meanwhile);
+    assert!(
+        story.meanwhile.iter().all(Result::is_err),
+        "{:?}",
+        story.meanwhile
+    );
     assert_eq!(story.told_at(), [Some(Stage::Persist)]);
     assert_eq!(story.result.artifacts[0].id, story.id);
-    assert_eq!(read(&story.host, story.id).await.as_deref(), Ok("secret plan"));
+    assert_eq!(
+        read(&story.host, story.id).await.as_deref(),
+        Ok("secret plan")
+    );
 }
 
 #[tokio::test]
 async fn an_observer_cannot_withhold_and_holds_nothing_back() {
     let story = Story::of(HookStanding::Observer, HookOutput::proceed()).await;
-    assert!(story.meanwhile.iter().all(|got| got.as_deref() == Ok("secret plan")), "{:?}", story.meanwhile);
+    assert!(
+        story
+            .meanwhile
+            .iter()
+            .all(|got| got.as_deref() == Ok("secret plan")),
+        "{:?}",
+        story.meanwhile
+    );
     assert_eq!(story.told_at(), [Some(Stage::Execute)]);
 }
 
@@ -140,5 +174,8 @@ async fn an_observer_cannot_withhold_and_holds_nothing_back() {
 async fn a_running_call_reads_its_own_pieces_also_under_a_hook() {
     let probe = Probe::at(HookEvent::After, || Ok(HookOutput::proceed()));
     let host = TestHost::build(|builder| builder.tool(Keeper).tool(Outer).hook(probe)).await;
-    assert_eq!(host.call("outer", json!({})).await.model_text(), "own piece, inner");
+    assert_eq!(
+        host.call("outer", json!({})).await.model_text(),
+        "own piece, inner"
+    );
 }

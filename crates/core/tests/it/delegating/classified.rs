@@ -11,14 +11,23 @@ fn decided(mode: Mode, rules: &[&str], call: &str, by_input: bool) -> Decision {
     if by_input {
         call.declaration.interface.safety.class = ClassFact::ByInput;
     }
-    Policy::of(mode, rules).unwrap().decide(&call.facts(&Principal::agent("agent")))
+    Policy::of(mode, rules)
+        .unwrap()
+        .decide(&call.facts(&Principal::agent("agent")))
 }
 
 fn check(call: &str, by_input: bool, expected: Option<(&str, &str)>) {
     let decision = decided(Mode::Default, &[], call, by_input);
-    let found = decision.classified.as_ref().map(|one| (one.class.as_str(), one.found.as_str()));
+    let found = decision
+        .classified
+        .as_ref()
+        .map(|one| (one.class.as_str(), one.found.as_str()));
     assert_eq!(found, expected, "{call}");
-    let kind = if expected.is_some() { ReasonType::Classifier } else { ReasonType::Mode };
+    let kind = if expected.is_some() {
+        ReasonType::Classifier
+    } else {
+        ReasonType::Mode
+    };
     assert_eq!(decision.reason.kind, kind, "{call}: {decision:?}");
 }
 
@@ -27,20 +36,44 @@ fn the_decision_tells_which_command_path_or_address_the_class_comes_from() {
     check(
         "shell: git push",
         true,
-        Some(("execute", "`git push` is a command that usually reaches other machines")),
+        Some((
+            "execute",
+            "`git push` is a command that usually reaches other machines",
+        )),
     );
     check(
         "shell: cd x && curl -sS https://a.example/",
         true,
-        Some(("execute", "`curl -sS https://a.example/` is a command that usually reaches other machines")),
+        Some((
+            "execute",
+            "`curl -sS https://a.example/` is a command that usually reaches other machines",
+        )),
     );
-    check("reading: ls -la", true, Some(("read", "`ls -la` is a command that is known to only read")));
-    check("shell: cd x; make", true, Some(("execute", "`make` is a command that is not known to only read")));
-    check("shell: cd x", true, Some(("read", "`cd x` only steers the shell")));
+    check(
+        "reading: ls -la",
+        true,
+        Some(("read", "`ls -la` is a command that is known to only read")),
+    );
+    check(
+        "shell: cd x; make",
+        true,
+        Some((
+            "execute",
+            "`make` is a command that is not known to only read",
+        )),
+    );
+    check(
+        "shell: cd x",
+        true,
+        Some(("read", "`cd x` only steers the shell")),
+    );
     check(
         "remote remote.get url: https://a.example/",
         false,
-        Some(("network", "`https://a.example/` is a request to another machine")),
+        Some((
+            "network",
+            "`https://a.example/` is a request to another machine",
+        )),
     );
     check("write: src/a.rs", false, None);
     check("tool mine.thing unknown: {}", false, None);
@@ -53,7 +86,15 @@ fn the_decision_tells_which_command_path_or_address_the_class_comes_from() {
 
 #[test]
 fn a_rule_that_decides_keeps_its_own_reason_beside_the_finding() {
-    let decision = decided(Mode::Bypass, &["deny class:execute"], "shell: git push", true);
-    assert_eq!((decision.behavior, decision.reason.kind), (Behavior::Deny, ReasonType::Rule));
+    let decision = decided(
+        Mode::Bypass,
+        &["deny class:execute"],
+        "shell: git push",
+        true,
+    );
+    assert_eq!(
+        (decision.behavior, decision.reason.kind),
+        (Behavior::Deny, ReasonType::Rule)
+    );
     assert_eq!(json!(decision.classified)["class"], "execute");
 }

@@ -37,7 +37,10 @@ fn lines(rows: &[StoredRecord]) -> Vec<Value> {
         export.take(row, &mut lines).unwrap();
     }
     export.finish(&mut lines);
-    lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn of<'a>(lines: &'a [Value], record: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -59,28 +62,84 @@ async fn what_may_start_a_program_is_not_said_to_have_no_network() {
     use ExecutionKind::{EmbeddedRuntime, HttpApi, LocalProcess, Shell};
     let (code, network) = ([AccessKind::CodeExecution], [AccessKind::Network]);
     let cases = [
-        ("demo.shell", Shell, ByInput, &code[..], "depends_on_sandbox"),
-        ("demo.command", LocalProcess, Always(EffectClass::Read), &code[..], "depends_on_sandbox"),
-        ("demo.silent", LocalProcess, Always(EffectClass::Execute), &[][..], "depends_on_sandbox"),
-        ("demo.fetch", HttpApi, Always(EffectClass::Read), &network[..], "open"),
-        ("demo.engine", EmbeddedRuntime, Always(EffectClass::Execute), &code[..], "open"),
+        (
+            "demo.shell",
+            Shell,
+            ByInput,
+            &code[..],
+            "depends_on_sandbox",
+        ),
+        (
+            "demo.command",
+            LocalProcess,
+            Always(EffectClass::Read),
+            &code[..],
+            "depends_on_sandbox",
+        ),
+        (
+            "demo.silent",
+            LocalProcess,
+            Always(EffectClass::Execute),
+            &[][..],
+            "depends_on_sandbox",
+        ),
+        (
+            "demo.fetch",
+            HttpApi,
+            Always(EffectClass::Read),
+            &network[..],
+            "open",
+        ),
+        (
+            "demo.engine",
+            EmbeddedRuntime,
+            Always(EffectClass::Execute),
+            &code[..],
+            "open",
+        ),
         ("demo.vague", EmbeddedRuntime, ByInput, &[][..], "open"),
-        ("demo.posts", EmbeddedRuntime, Always(EffectClass::Network), &[][..], "open"),
-        ("demo.reads", EmbeddedRuntime, Always(EffectClass::Read), &[AccessKind::FileRead][..], "none"),
-        ("demo.writes", EmbeddedRuntime, Always(EffectClass::Write), &[AccessKind::FileWrite][..], "none"),
+        (
+            "demo.posts",
+            EmbeddedRuntime,
+            Always(EffectClass::Network),
+            &[][..],
+            "open",
+        ),
+        (
+            "demo.reads",
+            EmbeddedRuntime,
+            Always(EffectClass::Read),
+            &[AccessKind::FileRead][..],
+            "none",
+        ),
+        (
+            "demo.writes",
+            EmbeddedRuntime,
+            Always(EffectClass::Write),
+            &[AccessKind::FileWrite][..],
+            "none",
+        ),
     ];
     let host = TestHost::build(|builder| {
-        cases.iter().fold(builder, |builder, (id, kind, class, access, _)| {
-            builder.tool(tool(id, *kind, *class, access))
-        })
+        cases
+            .iter()
+            .fold(builder, |builder, (id, kind, class, access, _)| {
+                builder.tool(tool(id, *kind, *class, access))
+            })
     })
     .await;
     let lines = lines(&host.records().await);
     for (id, .., expected) in cases {
         let part = format!("{id}/permission@");
         let mut profiles = of(&lines, "permission_profile");
-        let profile =
-            profiles.find(|one| one["permission_profile_id"].as_str().unwrap().starts_with(&part)).unwrap();
+        let profile = profiles
+            .find(|one| {
+                one["permission_profile_id"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with(&part)
+            })
+            .unwrap();
         assert_eq!(profile["network_scope"], expected, "{id}");
     }
 }
@@ -88,17 +147,31 @@ async fn what_may_start_a_program_is_not_said_to_have_no_network() {
 #[tokio::test]
 async fn only_what_is_confined_for_certain_is_said_to_be() {
     let set = |name: &str, sandbox: SandboxProfile| {
-        (name.to_owned(), ToolSettings { sandbox: Some(sandbox), ..ToolSettings::default() })
+        (
+            name.to_owned(),
+            ToolSettings {
+                sandbox: Some(sandbox),
+                ..ToolSettings::default()
+            },
+        )
     };
-    let settings: std::collections::HashMap<String, ToolSettings> =
-        [set("free", SandboxProfile::None), set("kept", SandboxProfile::ReadOnly)].into();
+    let settings: std::collections::HashMap<String, ToolSettings> = [
+        set("free", SandboxProfile::None),
+        set("kept", SandboxProfile::ReadOnly),
+    ]
+    .into();
     let class = ClassFact::Always(EffectClass::Execute);
     let host = TestHost::build(|builder| {
         builder
             .tool(tool("demo.free", ExecutionKind::Shell, class, &[]))
             .tool(tool("demo.kept", ExecutionKind::Shell, class, &[]))
             .tool(tool("demo.usual", ExecutionKind::LocalProcess, class, &[]))
-            .tool(tool("demo.inside", ExecutionKind::EmbeddedRuntime, class, &[]))
+            .tool(tool(
+                "demo.inside",
+                ExecutionKind::EmbeddedRuntime,
+                class,
+                &[],
+            ))
             .settings(settings)
     })
     .await;
@@ -112,8 +185,14 @@ async fn only_what_is_confined_for_certain_is_said_to_be() {
     ] {
         let part = format!("{id}/execution@");
         let mut profiles = of(&lines, "execution_profile");
-        let profile =
-            profiles.find(|one| one["execution_profile_id"].as_str().unwrap().starts_with(&part)).unwrap();
+        let profile = profiles
+            .find(|one| {
+                one["execution_profile_id"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with(&part)
+            })
+            .unwrap();
         assert_eq!(profile["sandboxed"], expected, "{id}");
     }
 }
@@ -130,7 +209,10 @@ async fn of_a_host_whose_start_was_removed_neither_version_nor_limits_are_told()
     let policies: Vec<&Value> = of(&lines, "scheduler_policy").collect();
     assert!(!policies.is_empty());
     for field in ["max_parallel", "max_parallel_in_session", "max_queued"] {
-        assert!(policies.iter().all(|policy| policy.get(field).is_none()), "{field}");
+        assert!(
+            policies.iter().all(|policy| policy.get(field).is_none()),
+            "{field}"
+        );
     }
 }
 
@@ -140,12 +222,19 @@ async fn states_are_in_the_words_of_the_draft_and_ours_beside_them() {
     for call in of(&lines, "invocation") {
         let passed = call["status_transitions"].as_array().unwrap().iter();
         for state in passed.map(|one| &one["status"]).chain([&call["status"]]) {
-            assert!(STATES.contains(&state.as_str().unwrap()), "`{state}` in {call}");
+            assert!(
+                STATES.contains(&state.as_str().unwrap()),
+                "`{state}` in {call}"
+            );
         }
     }
-    let unknown = of(&lines, "invocation").find(|call| call["outcome"] == "unknown").unwrap();
+    let unknown = of(&lines, "invocation")
+        .find(|call| call["outcome"] == "unknown")
+        .unwrap();
     assert_eq!(unknown["status"], "failed");
-    let stages = of(&lines, "invocation").filter_map(|call| call["status_transitions"].as_array()).flatten();
+    let stages = of(&lines, "invocation")
+        .filter_map(|call| call["status_transitions"].as_array())
+        .flatten();
     let stages: Vec<&Value> = stages.map(|one| &one["stage"]).collect();
     assert!(stages.contains(&&json!("decide")) && stages.contains(&&json!("map")));
 }
@@ -157,11 +246,18 @@ async fn a_decision_that_asks_names_its_question_and_its_end() {
         of(&lines, "permission_decision").partition(|decision| decision["behavior"] == "ask");
     assert_eq!(asking.len(), 3);
     for decision in asking {
-        assert_eq!(decision["ask_id"], decision["invocation_id"], "its own call raised the question");
+        assert_eq!(
+            decision["ask_id"], decision["invocation_id"],
+            "its own call raised the question"
+        );
         let end: jiff::Timestamp = decision["expires_at"].as_str().unwrap().parse().unwrap();
         assert!(end > decision["decided_at"].as_str().unwrap().parse().unwrap());
     }
-    assert!(others.iter().all(|decision| decision["expires_at"].is_null() && decision["ask_id"].is_null()));
+    assert!(
+        others
+            .iter()
+            .all(|decision| decision["expires_at"].is_null() && decision["ask_id"].is_null())
+    );
 }
 
 #[tokio::test]
@@ -170,9 +266,19 @@ async fn a_batch_and_a_single_call_are_scheduled_by_policies_of_their_own() {
     let policies: Vec<&Value> = of(&lines, "scheduler_policy").collect();
     for call in of(&lines, "invocation") {
         let reference = &call["scheduler_policy_ref"];
-        let policy = policies.iter().find(|policy| policy["scheduler_policy_id"] == *reference).unwrap();
-        let scope = if call["batch"].is_null() { "call" } else { "batch" };
+        let policy = policies
+            .iter()
+            .find(|policy| policy["scheduler_policy_id"] == *reference)
+            .unwrap();
+        let scope = if call["batch"].is_null() {
+            "call"
+        } else {
+            "batch"
+        };
         assert_eq!(policy["scope"], scope);
-        assert!(reference.as_str().unwrap().contains(&format!("/{scope}/")), "{reference}");
+        assert!(
+            reference.as_str().unwrap().contains(&format!("/{scope}/")),
+            "{reference}"
+        );
     }
 }

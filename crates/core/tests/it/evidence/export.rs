@@ -13,15 +13,23 @@ pub(super) fn lines(format: ExportFormat, rows: &[StoredRecord]) -> Vec<Value> {
         export.take(row, &mut lines).unwrap();
     }
     export.finish(&mut lines);
-    lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 pub(super) fn of<'a>(lines: &'a [Value], record: &str) -> Vec<&'a Value> {
-    lines.iter().filter(|line| line["record"] == record).collect()
+    lines
+        .iter()
+        .filter(|line| line["record"] == record)
+        .collect()
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_else(|| panic!("no `{field}` in {value}"))
+    value[field]
+        .as_str()
+        .unwrap_or_else(|| panic!("no `{field}` in {value}"))
 }
 
 #[tokio::test]
@@ -39,7 +47,10 @@ async fn every_line_fits_the_generated_schema_and_tells_nothing_that_it_does_not
             (&line["record"], line["seq"].as_u64()),
             (&json!(row.record.kind.as_str()), Some(row.seq))
         );
-        assert_eq!(line["body"], serde_json::from_str::<Value>(&row.record.body).unwrap());
+        assert_eq!(
+            line["body"],
+            serde_json::from_str::<Value>(&row.record.body).unwrap()
+        );
     }
     let kinds: BTreeSet<&str> = lines.iter().map(|line| text(line, "record")).collect();
     let expected = [
@@ -53,21 +64,34 @@ async fn every_line_fits_the_generated_schema_and_tells_nothing_that_it_does_not
         "started",
         "surface",
     ];
-    assert!(expected.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+    assert!(
+        expected.iter().all(|kind| kinds.contains(kind)),
+        "{kinds:?}"
+    );
 
-    for wrong in [json!({}), json!({ "record": "ended" }), json!({ "record": "started", "seq": "x" })] {
+    for wrong in [
+        json!({}),
+        json!({ "record": "ended" }),
+        json!({ "record": "started", "seq": "x" }),
+    ] {
         assert!(!validator.is_valid(&wrong), "{wrong}");
     }
     let mut undescribed: BTreeSet<String> = BTreeSet::new();
     let known = schema.to_string();
-    for line in lines.iter().filter(|line| line["invocation_id"].is_string()) {
+    for line in lines
+        .iter()
+        .filter(|line| line["invocation_id"].is_string())
+    {
         for name in line["body"].as_object().unwrap().keys() {
             if !known.contains(&format!("\"{name}\":")) {
                 undescribed.insert(name.clone());
             }
         }
     }
-    assert!(undescribed.is_empty(), "describe these in `record/evidence/recorded.rs`: {undescribed:?}");
+    assert!(
+        undescribed.is_empty(),
+        "describe these in `record/evidence/recorded.rs`: {undescribed:?}"
+    );
 }
 
 #[tokio::test]
@@ -96,16 +120,34 @@ async fn the_record_holds_twelve_kinds_of_outcome_and_each_is_told_apart() {
         ("denied", "denied", "synthetic", "policy_blocked"),
         ("rejected", "denied", "synthetic", "approval_rejected"),
         ("canceled", "canceled", "synthetic", "canceled"),
-        ("synthetic_error", "canceled", "synthetic", "sibling_canceled"),
+        (
+            "synthetic_error",
+            "canceled",
+            "synthetic",
+            "sibling_canceled",
+        ),
         ("timed_out", "timed_out", "synthetic", "timeout"),
         ("synthetic_error", "unknown", "synthetic", "outcome_unknown"),
     ] {
         let (status, outcome, disposition, class) = expected;
-        let expected = (status.to_owned(), outcome.to_owned(), disposition.to_owned(), class.to_owned());
-        assert!(kinds.contains(&expected), "{expected:?} is not in {kinds:#?}");
+        let expected = (
+            status.to_owned(),
+            outcome.to_owned(),
+            disposition.to_owned(),
+            class.to_owned(),
+        );
+        assert!(
+            kinds.contains(&expected),
+            "{expected:?} is not in {kinds:#?}"
+        );
     }
-    let redacted = of(&lines, "result").into_iter().filter(|result| result["redaction_state"] == "redacted");
-    assert!(redacted.count() >= 2, "a secret in the output, and one in the arguments");
+    let redacted = of(&lines, "result")
+        .into_iter()
+        .filter(|result| result["redaction_state"] == "redacted");
+    assert!(
+        redacted.count() >= 2,
+        "a secret in the output, and one in the arguments"
+    );
     let all = lines.iter().map(Value::to_string).collect::<String>();
     assert!(!all.contains(SECRET) && !all.contains("sesame-sesame"));
 }
@@ -181,11 +223,15 @@ async fn every_id_is_that_of_a_record_in_the_same_export() {
         for (field, names) in REFERENCES {
             let places = [&line[field], &line["data"][field]];
             for id in places.into_iter().flat_map(named) {
-                assert!(defined[names].contains(id), "`{field}` names `{id}`, which is not there: {line}");
+                assert!(
+                    defined[names].contains(id),
+                    "`{field}` names `{id}`, which is not there: {line}"
+                );
                 checked += 1;
             }
         }
-        let is_call = line["record"] != "event" || line["event_id"].as_str().unwrap().contains("/event/");
+        let is_call =
+            line["record"] != "event" || line["event_id"].as_str().unwrap().contains("/event/");
         if let Some(id) = line["invocation_id"].as_str().filter(|_| is_call) {
             assert!(defined["invocation_id"].contains(id), "{line}");
         }
@@ -193,8 +239,15 @@ async fn every_id_is_that_of_a_record_in_the_same_export() {
     assert!(checked > 200, "{checked}");
     for call in of(&lines, "invocation") {
         let unknown = call["asked_for"] == "no_such_tool";
-        assert_eq!(defined["tool_id"].contains(text(call, "tool_id")), !unknown, "{call}");
-        assert!(call["surface_id"].is_string() && call["created_at"].is_string(), "{call}");
+        assert_eq!(
+            defined["tool_id"].contains(text(call, "tool_id")),
+            !unknown,
+            "{call}"
+        );
+        assert!(
+            call["surface_id"].is_string() && call["created_at"].is_string(),
+            "{call}"
+        );
     }
 }
 
@@ -206,13 +259,23 @@ async fn the_four_inputs_stay_apart() {
     let of_tool = |id: &str| calls.iter().find(|call| call["tool_id"] == id).unwrap();
     let changed = of_tool("demo.changed");
     assert_eq!(
-        (&changed["model_input"], &changed["observable_input"], &changed["permission_input"]),
+        (
+            &changed["model_input"],
+            &changed["observable_input"],
+            &changed["permission_input"]
+        ),
         (&json!({ "n": 1 }), &json!({ "n": 1 }), &json!({ "n": 2 }))
     );
     let id = text(changed, "invocation_id");
     let decided_on = json!(format!("{id}/permission_input"));
-    assert_eq!((&changed["permission_input_ref"], &changed["call_input_ref"]), (&decided_on, &decided_on));
-    let mutation = of(&lines, "input_mutation").into_iter().find(|line| line["invocation_id"] == id).unwrap();
+    assert_eq!(
+        (&changed["permission_input_ref"], &changed["call_input_ref"]),
+        (&decided_on, &decided_on)
+    );
+    let mutation = of(&lines, "input_mutation")
+        .into_iter()
+        .find(|line| line["invocation_id"] == id)
+        .unwrap();
     assert_eq!(mutation["source_type"], "hook");
     assert_eq!(
         (&mutation["from_input_ref"], &mutation["to_input_ref"]),
@@ -221,17 +284,24 @@ async fn the_four_inputs_stay_apart() {
 
     let denied = of_tool("demo.denied");
     assert!(denied["call_input_ref"].is_null(), "it never ran");
-    let unknown = calls.iter().find(|call| call["asked_for"] == "no_such_tool").unwrap();
+    let unknown = calls
+        .iter()
+        .find(|call| call["asked_for"] == "no_such_tool")
+        .unwrap();
     assert!(unknown["model_input"].is_null() && unknown["unread_bytes"].is_u64());
-    let edited =
-        calls.iter().find(|call| call["tool_id"] == "demo.asked" && call["call_input"] == json!({ "n": 2 }));
+    let edited = calls
+        .iter()
+        .find(|call| call["tool_id"] == "demo.asked" && call["call_input"] == json!({ "n": 2 }));
     let edited = edited.unwrap();
     assert_eq!(edited["model_input"], json!({ "n": 1 }));
     let decisions: Vec<&Value> = of(&lines, "permission_decision")
         .into_iter()
         .filter(|line| line["invocation_id"] == edited["invocation_id"])
         .collect();
-    let said: Vec<&str> = decisions.iter().map(|decision| text(decision, "behavior")).collect();
+    let said: Vec<&str> = decisions
+        .iter()
+        .map(|decision| text(decision, "behavior"))
+        .collect();
     assert_eq!(said, ["ask", "allow"]);
     assert_eq!(decisions[1]["user_modified"], true);
 }
@@ -240,10 +310,15 @@ async fn the_four_inputs_stay_apart() {
 async fn an_open_call_is_told_as_far_as_it_got() {
     let rows = world::records().await;
     let lines = lines(ExportFormat::AgentTool, &rows);
-    let open: Vec<&Value> =
-        of(&lines, "invocation").into_iter().filter(|call| call["ended_at"].is_null()).collect();
+    let open: Vec<&Value> = of(&lines, "invocation")
+        .into_iter()
+        .filter(|call| call["ended_at"].is_null())
+        .collect();
     assert_eq!(open.len(), 1);
-    assert_eq!((&open[0]["status"], &open[0]["tool_id"]), (&json!("running"), &json!("demo.dies")));
+    assert_eq!(
+        (&open[0]["status"], &open[0]["tool_id"]),
+        (&json!("running"), &json!("demo.dies"))
+    );
     assert!(open[0]["result_ref"].is_null());
 }
 
@@ -251,7 +326,10 @@ async fn an_open_call_is_told_as_far_as_it_got() {
 async fn audit_lines_tell_each_call_that_ended_in_the_terms_of_a2e() {
     let rows = world::records().await;
     let lines = lines(ExportFormat::A2eAudit(|class| class.as_str()), &rows);
-    let ends = rows.iter().filter(|row| row.record.kind == toolpost_core::RecordKind::Ended).count();
+    let ends = rows
+        .iter()
+        .filter(|row| row.record.kind == toolpost_core::RecordKind::Ended)
+        .count();
     assert_eq!(lines.len(), ends);
     let fields = [
         "ts",
@@ -265,11 +343,17 @@ async fn audit_lines_tell_each_call_that_ended_in_the_terms_of_a2e() {
         "output_bytes",
     ];
     for line in &lines {
-        assert!(fields.iter().all(|field| line.get(field).is_some()), "{line}");
+        assert!(
+            fields.iter().all(|field| line.get(field).is_some()),
+            "{line}"
+        );
         assert_eq!(line["success"], line["error_code"].is_null());
     }
     let named = lines.iter().find(|line| line["req_id"] == "r1").unwrap();
-    assert_eq!((&named["correlation_id"], &named["tool"]), (&json!("turn-1"), &json!("read")));
+    assert_eq!(
+        (&named["correlation_id"], &named["tool"]),
+        (&json!("turn-1"), &json!("read"))
+    );
 }
 
 #[tokio::test]
@@ -279,11 +363,18 @@ async fn what_a_record_stands_on_can_be_told_from_it() {
         row.record.invocation_id.is_some() && row.record.kind != toolpost_core::RecordKind::Decided
     });
     let stands: Vec<StandsOn> = calls.map(|row| StandsOn::of(row).unwrap()).collect();
-    let calls: HashSet<_> = rows.iter().filter_map(|row| row.record.invocation_id).collect();
+    let calls: HashSet<_> = rows
+        .iter()
+        .filter_map(|row| row.record.invocation_id)
+        .collect();
     assert_eq!(
         stands.iter().filter(|one| one.is_first).count(),
         calls.len(),
         "every call has one first record"
     );
-    assert_eq!(stands.iter().filter(|one| one.parent.is_some()).count(), 1, "one call made another");
+    assert_eq!(
+        stands.iter().filter(|one| one.parent.is_some()).count(),
+        1,
+        "one call made another"
+    );
 }

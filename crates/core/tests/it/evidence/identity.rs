@@ -21,11 +21,17 @@ async fn exported(host: &TestHost) -> Vec<Value> {
         export.take(&row, &mut lines).unwrap();
     }
     export.finish(&mut lines);
-    lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn invocations(lines: &[Value]) -> Vec<&Value> {
-    lines.iter().filter(|line| line["record"] == "invocation").collect()
+    lines
+        .iter()
+        .filter(|line| line["record"] == "invocation")
+        .collect()
 }
 
 fn read(name: &str) -> MockTool {
@@ -49,7 +55,10 @@ async fn a_call_has_its_callers_own_id_and_two_calls_may_share_one() {
     host.call("read", json!({})).await;
 
     let lines = exported(&host).await;
-    let ids: Vec<&Value> = invocations(&lines).iter().map(|call| &call["native_call_id"]).collect();
+    let ids: Vec<&Value> = invocations(&lines)
+        .iter()
+        .map(|call| &call["native_call_id"])
+        .collect();
     assert_eq!(
         ids,
         ["toolu_01A", "toolu_01A", "toolu_01A", "k2"]
@@ -63,7 +72,10 @@ async fn a_call_has_its_callers_own_id_and_two_calls_may_share_one() {
 #[test]
 fn native_ids_are_bounded() {
     let longest = "x".repeat(NativeCallId::LONGEST);
-    assert_eq!(NativeCallId::bounded(&longest).map(|id| id.as_str().len()), Some(256));
+    assert_eq!(
+        NativeCallId::bounded(&longest).map(|id| id.as_str().len()),
+        Some(256)
+    );
     assert_eq!(NativeCallId::bounded(&format!("{longest}x")), None);
     assert_eq!(NativeCallId::bounded(""), None);
     assert!(NativeCallId::bounded("eins zwei é").is_some());
@@ -82,7 +94,11 @@ fn stubborn(name: &str, cancel: CancelSupport, finishes: bool) -> impl Tool {
         .run(move |_: Nothing, context| async move {
             context.status("working");
             context.canceled().await;
-            if finishes { Ok("done all the same") } else { Err(ToolFailure::new("stopped")) }
+            if finishes {
+                Ok("done all the same")
+            } else {
+                Err(ToolFailure::new("stopped"))
+            }
         })
 }
 
@@ -114,7 +130,10 @@ async fn a_cancel_has_its_requester_its_time_and_its_acknowledgement() {
     .await;
     let operator = Principal::operator("ann");
     let obeys = stopped(&host, "obeys", &operator).await;
-    assert_eq!((&obeys["reason"], &obeys["status"]), (&json!("requested"), &json!("canceled")));
+    assert_eq!(
+        (&obeys["reason"], &obeys["status"]),
+        (&json!("requested"), &json!("canceled"))
+    );
     assert_eq!(obeys["requested_by"], "operator/ann");
     let time = |name: &str| obeys[name].as_str().unwrap().parse::<Timestamp>().unwrap();
     assert!(time("requested_at") <= time("acknowledged_at"), "{obeys}");
@@ -127,43 +146,73 @@ async fn a_cancel_has_its_requester_its_time_and_its_acknowledgement() {
     assert!(finishes["acknowledged_at"].is_string(), "{finishes}");
 
     let deaf = stopped(&host, "deaf", &operator).await;
-    assert!(deaf["requested_at"].is_string() && deaf["acknowledged_at"].is_null(), "{deaf}");
+    assert!(
+        deaf["requested_at"].is_string() && deaf["acknowledged_at"].is_null(),
+        "{deaf}"
+    );
 
     // A caller that goes away is the one who stopped its call.
     let handle = host.host.start(host.request("obeys", json!({}))).await;
     let id = handle.invocation_id();
     drop(handle);
-    while host.host.invocation(id, &operator).await.unwrap().is_none_or(|view| view.result.is_none()) {
+    while host
+        .host
+        .invocation(id, &operator)
+        .await
+        .unwrap()
+        .is_none_or(|view| view.result.is_none())
+    {
         tokio::task::yield_now().await;
     }
     let lines = exported(&host).await;
     let gone = &invocations(&lines).last().unwrap()["cancellation"];
-    assert_eq!((&gone["reason"], &gone["requested_by"]), (&json!("caller_gone"), &json!("agent/test")));
+    assert_eq!(
+        (&gone["reason"], &gone["requested_by"]),
+        (&json!("caller_gone"), &json!("agent/test"))
+    );
 }
 
 #[tokio::test]
 async fn the_first_sight_of_a_deferred_tool_leaves_an_event() {
     let deferred = |name: &str| read(name).declare(|d| d.loading = Loading::Deferred);
     let host = TestHost::build(|b| {
-        b.tool(deferred("demo.frobnicate")).tool(deferred("demo.other")).tool(read("demo.plain"))
+        b.tool(deferred("demo.frobnicate"))
+            .tool(deferred("demo.other"))
+            .tool(read("demo.plain"))
     })
     .await;
-    let search =
-        ToolFilter { query: "frobnicate".to_owned(), include_deferred: true, ..ToolFilter::default() };
+    let search = ToolFilter {
+        query: "frobnicate".to_owned(),
+        include_deferred: true,
+        ..ToolFilter::default()
+    };
     for _ in 0..2 {
         assert_eq!(host.host.list(&host.session, &search).await.len(), 1);
     }
     host.host.show(&host.session, "other").await.unwrap();
     host.host.show(&host.session, "plain").await.unwrap();
-    host.host.list(&host.session, &ToolFilter { include_deferred: true, ..ToolFilter::default() }).await;
+    host.host
+        .list(
+            &host.session,
+            &ToolFilter {
+                include_deferred: true,
+                ..ToolFilter::default()
+            },
+        )
+        .await;
 
     let lines = exported(&host).await;
     let told: Vec<(&str, &str, &str)> = lines
         .iter()
-        .filter(|line| line["event_type"].as_str().is_some_and(|kind| kind.starts_with("tool.deferred.")))
+        .filter(|line| {
+            line["event_type"]
+                .as_str()
+                .is_some_and(|kind| kind.starts_with("tool.deferred."))
+        })
         .map(|line| {
             assert_eq!(line["data"]["session_id"], json!(host.session.id()));
-            let [kind, tool] = [&line["event_type"], &line["subject"]].map(|value| value.as_str().unwrap());
+            let [kind, tool] =
+                [&line["event_type"], &line["subject"]].map(|value| value.as_str().unwrap());
             (kind, tool, line["data"]["way"].as_str().unwrap())
         })
         .collect();
@@ -191,7 +240,10 @@ async fn an_invocation_names_the_policies_that_decided() {
     host.call("read", json!({})).await;
     host.call("denied", json!({})).await;
     let lines = exported(&host).await;
-    let refs: Vec<&Value> = invocations(&lines).iter().map(|call| &call["policy_refs"]).collect();
+    let refs: Vec<&Value> = invocations(&lines)
+        .iter()
+        .map(|call| &call["policy_refs"])
+        .collect();
     assert_eq!(refs[0], &json!(["mode/default"]));
     let rule = refs[1][0].as_str().unwrap();
     assert!(rule.starts_with("deny demo.denied ("), "{rule}");
@@ -205,7 +257,10 @@ async fn the_mode_is_named_also_where_the_arguments_told_the_class() {
     let host = TestHost::build(|b| b.tool(tool).policy(TestHost::policy(Mode::Bypass, &[]))).await;
     host.call("run", json!({})).await;
     let lines = exported(&host).await;
-    assert_eq!(invocations(&lines)[0]["policy_refs"], json!(["mode/bypass"]));
+    assert_eq!(
+        invocations(&lines)[0]["policy_refs"],
+        json!(["mode/bypass"])
+    );
 }
 
 #[tokio::test]
@@ -221,26 +276,54 @@ async fn a_request_id_that_the_host_made_is_no_callers_id() {
     request.request_id = Some(RequestId::new("k".repeat(300)));
     host.host.start(request).await.answer().await;
     let lines = exported(&host).await;
-    let ids: Vec<&Value> = invocations(&lines).iter().map(|call| &call["native_call_id"]).collect();
-    assert_eq!(ids, [&Value::Null, &json!("[\"message\",\"http\"]"), &Value::Null]);
+    let ids: Vec<&Value> = invocations(&lines)
+        .iter()
+        .map(|call| &call["native_call_id"])
+        .collect();
+    assert_eq!(
+        ids,
+        [&Value::Null, &json!("[\"message\",\"http\"]"), &Value::Null]
+    );
 }
 
 #[tokio::test]
 async fn the_tenant_of_a_surface_comes_from_the_host_and_not_from_the_caller() {
     let tenants = HashMap::from([(PrincipalName::new("ci"), "acme".to_owned())]);
     let host = TestHost::build(|builder| builder.tool(read("demo.read")).tenants(tenants)).await;
-    let lies =
-        SurfaceRequest { tenant: Some("evil".to_owned()), scope: Scope::Tenant, ..SurfaceRequest::default() };
-    for (principal, request) in [("ci", SurfaceRequest::default()), ("ci", lies.clone()), ("stranger", lies)]
-    {
-        let session = host.host.open_session(Principal::agent(principal), request).await.unwrap();
+    let lies = SurfaceRequest {
+        tenant: Some("evil".to_owned()),
+        scope: Scope::Tenant,
+        ..SurfaceRequest::default()
+    };
+    for (principal, request) in [
+        ("ci", SurfaceRequest::default()),
+        ("ci", lies.clone()),
+        ("stranger", lies),
+    ] {
+        let session = host
+            .host
+            .open_session(Principal::agent(principal), request)
+            .await
+            .unwrap();
         let input = toolpost_model::ModelInput::value(json!({}));
-        host.host.call(toolpost_core::CallRequest::new(session, "read", input)).await;
+        host.host
+            .call(toolpost_core::CallRequest::new(session, "read", input))
+            .await;
     }
-    let task = SurfaceRequest { scope: Scope::Task, ..SurfaceRequest::default() };
-    let session = host.host.open_session(Principal::agent("ci"), task).await.unwrap();
+    let task = SurfaceRequest {
+        scope: Scope::Task,
+        ..SurfaceRequest::default()
+    };
+    let session = host
+        .host
+        .open_session(Principal::agent("ci"), task)
+        .await
+        .unwrap();
     assert_eq!(
-        (session.surface_request().scope, session.surface_request().tenant.as_deref()),
+        (
+            session.surface_request().scope,
+            session.surface_request().tenant.as_deref()
+        ),
         (Scope::Task, Some("acme"))
     );
     let lines = exported(&host).await;
@@ -249,6 +332,12 @@ async fn the_tenant_of_a_surface_comes_from_the_host_and_not_from_the_caller() {
         .filter(|line| line["record"] == "tool_surface")
         .map(|line| (&line["scope"], &line["tenant"]))
         .collect();
-    assert_eq!(surfaces, [(&json!("tenant"), &json!("acme")), (&json!("session"), &Value::Null)]);
+    assert_eq!(
+        surfaces,
+        [
+            (&json!("tenant"), &json!("acme")),
+            (&json!("session"), &Value::Null)
+        ]
+    );
     assert!(!lines.iter().any(|line| line.to_string().contains("evil")));
 }

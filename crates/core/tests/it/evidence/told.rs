@@ -4,20 +4,25 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolpost_core::{
-    CallRequest, CatalogBody, Host, Journal as _, KnownSecrets, MemoryJournal, RecordKind, SurfaceBody,
-    ToolSettings,
+    CallRequest, CatalogBody, Host, Journal as _, KnownSecrets, MemoryJournal, RecordKind,
+    SurfaceBody, ToolSettings,
 };
 use toolpost_model::{
-    BoxFuture, ContentDigest, Declaration, DynTool, EffectOrigin, ModelInput, Naming, Principal, Progress,
-    SessionScope, Source, SourceError, SourceProblem, SourceSession, SurfaceRequest, Tool, ToolCall,
-    ToolFailure, ToolOutput, ToolSet,
+    BoxFuture, ContentDigest, Declaration, DynTool, EffectOrigin, ModelInput, Naming, Principal,
+    Progress, SessionScope, Source, SourceError, SourceProblem, SourceSession, SurfaceRequest,
+    Tool, ToolCall, ToolFailure, ToolOutput, ToolSet,
 };
 use toolpost_testkit::{MockTool, TestHost};
 
-async fn bodies<T: serde::de::DeserializeOwned>(journal: &MemoryJournal, kind: RecordKind) -> Vec<T> {
+async fn bodies<T: serde::de::DeserializeOwned>(
+    journal: &MemoryJournal,
+    kind: RecordKind,
+) -> Vec<T> {
     let rows = journal.read(0, usize::MAX).await.unwrap();
     let of_kind = rows.iter().filter(|row| row.record.kind == kind);
-    of_kind.map(|row| serde_json::from_str(&row.record.body).unwrap()).collect()
+    of_kind
+        .map(|row| serde_json::from_str(&row.record.body).unwrap())
+        .collect()
 }
 
 async fn catalogs(journal: &MemoryJournal) -> Vec<CatalogBody> {
@@ -68,7 +73,11 @@ async fn what_is_missing_is_told_wherever_somebody_looks() {
     let host = |missing: Option<SourceProblem>| {
         let source = Partly(ToolSet::of(MockTool::named("demo.one")), missing);
         let redactor = KnownSecrets::new([("key", "sesame-open-9")]);
-        Host::builder().journal(Arc::clone(&journal) as _).redactor(redactor).source(source).build()
+        Host::builder()
+            .journal(Arc::clone(&journal) as _)
+            .redactor(redactor)
+            .source(source)
+            .build()
     };
     let whole = host(None).await.unwrap();
     assert!(whole.catalog().unavailable().is_empty() && whole.notices().is_empty());
@@ -79,12 +88,17 @@ async fn what_is_missing_is_told_wherever_somebody_looks() {
     let line = "`tool-gone` (from `git+https://example.test/gone?key=[redacted:key]`) is not available: no such repository";
     assert_eq!(notices, [line]);
     let told = catalogs(&journal).await;
-    assert_eq!(told.len(), 2, "a catalog that lacks something is another one");
+    assert_eq!(
+        told.len(),
+        2,
+        "a catalog that lacks something is another one"
+    );
     assert!(told[0].unavailable.is_empty());
     assert_eq!(told[1].unavailable[0].to_string(), line);
 
     let session = partly.default_session(&Principal::operator("op"));
-    let request = |tool: &str| CallRequest::new(session.clone(), tool, ModelInput::value(json!({})));
+    let request =
+        |tool: &str| CallRequest::new(session.clone(), tool, ModelInput::value(json!({})));
     let answer = partly.call(request("frobnicate")).await;
     let hint = answer.result().error.clone().unwrap().hint.unwrap();
     assert!(hint.contains("`tool-gone` could not be loaded"), "{hint}");
@@ -94,11 +108,19 @@ async fn what_is_missing_is_told_wherever_somebody_looks() {
 
 async fn life(journal: &Arc<MemoryJournal>, tools: &[&MockTool]) -> Host {
     let builder = Host::builder().journal(Arc::clone(journal) as _);
-    tools.iter().fold(builder, |builder, tool| builder.tool((*tool).clone())).build().await.unwrap()
+    tools
+        .iter()
+        .fold(builder, |builder, tool| builder.tool((*tool).clone()))
+        .build()
+        .await
+        .unwrap()
 }
 
 fn ids(body: &CatalogBody) -> Vec<&str> {
-    body.declared.iter().map(|tool| tool.declaration.tool_id.as_str()).collect()
+    body.declared
+        .iter()
+        .map(|tool| tool.declaration.tool_id.as_str())
+        .collect()
 }
 
 #[tokio::test]
@@ -109,7 +131,11 @@ async fn the_catalog_is_told_once_and_again_only_where_it_differs() {
         life(&journal, &[&one]).await;
     }
     let told = catalogs(&journal).await;
-    assert_eq!(told.len(), 1, "the hosts after the first have nothing to add");
+    assert_eq!(
+        told.len(),
+        1,
+        "the hosts after the first have nothing to add"
+    );
     assert!(told[0].whole && told[0].part == 1 && told[0].parts == 1);
     assert_eq!(ids(&told[0]), ["demo.one"]);
 
@@ -123,17 +149,26 @@ async fn the_catalog_is_told_once_and_again_only_where_it_differs() {
 
 #[tokio::test]
 async fn while_a_host_runs_only_what_changed_is_told() {
-    let host =
-        TestHost::build(|b| b.tool(MockTool::named("demo.one")).tool(MockTool::named("demo.two"))).await;
+    let host = TestHost::build(|b| {
+        b.tool(MockTool::named("demo.one"))
+            .tool(MockTool::named("demo.two"))
+    })
+    .await;
     let first = catalogs(&host.journal).await.remove(0);
     host.call("one", json!({})).await;
-    let off =
-        |name: &str, settings: ToolSettings| std::collections::HashMap::from([(name.to_owned(), settings)]);
-    let disabled = ToolSettings { enabled: Some(false), ..ToolSettings::default() };
+    let off = |name: &str, settings: ToolSettings| {
+        std::collections::HashMap::from([(name.to_owned(), settings)])
+    };
+    let disabled = ToolSettings {
+        enabled: Some(false),
+        ..ToolSettings::default()
+    };
     host.host.replace_settings(off("two", disabled)).await;
     host.call("one", json!({})).await;
     host.call("one", json!({})).await;
-    host.host.replace_settings(off("two", ToolSettings::default())).await;
+    host.host
+        .replace_settings(off("two", ToolSettings::default()))
+        .await;
     host.call("one", json!({})).await;
 
     let told = catalogs(&host.journal).await;
@@ -146,7 +181,10 @@ async fn while_a_host_runs_only_what_changed_is_told() {
 
     let surfaces: Vec<SurfaceBody> = bodies(&host.journal, RecordKind::Surface).await;
     assert_eq!(surfaces.len(), 2, "a known surface is not told again");
-    assert_eq!((surfaces[0].catalog, surfaces[1].catalog), (told[0].digest, told[1].digest));
+    assert_eq!(
+        (surfaces[0].catalog, surfaces[1].catalog),
+        (told[0].digest, told[1].digest)
+    );
     assert_eq!(surfaces[0].loaded.len(), 2);
     assert_eq!(surfaces[1].blocked[0].tool_id.as_str(), "demo.two");
     let calls = host.call_records().await;
@@ -166,14 +204,22 @@ async fn surfaces_have_the_same_id_in_every_life_and_each_life_tells_those_it_us
     for _ in 0..2 {
         let host = life(&journal, &[&tool]).await;
         let agent = Principal::agent("a");
-        let other = SurfaceRequest { task: Some("review".to_owned()), ..SurfaceRequest::default() };
+        let other = SurfaceRequest {
+            task: Some("review".to_owned()),
+            ..SurfaceRequest::default()
+        };
         let sessions = [
             host.default_session(&agent),
             host.default_session(&Principal::agent("b")),
             host.open_session(agent, other).await.unwrap(),
         ];
         for session in sessions {
-            host.call(CallRequest::new(session, "one", ModelInput::value(json!({})))).await;
+            host.call(CallRequest::new(
+                session,
+                "one",
+                ModelInput::value(json!({})),
+            ))
+            .await;
         }
     }
     let told: Vec<SurfaceBody> = bodies(&journal, RecordKind::Surface).await;
@@ -186,12 +232,20 @@ async fn surfaces_have_the_same_id_in_every_life_and_each_life_tells_those_it_us
 #[tokio::test]
 async fn digests_follow_from_the_record_and_secrets_in_descriptions_stay_out_of_it() {
     use sha2::Digest as _;
-    let tool =
-        MockTool::named("demo.one").declare(|d| d.description = "uses hunter2hunter2 inside".to_owned());
+    let tool = MockTool::named("demo.one")
+        .declare(|d| d.description = "uses hunter2hunter2 inside".to_owned());
     let secrets = KnownSecrets::new([("token", "hunter2hunter2")]);
-    let host = TestHost::build(|b| b.tool(tool).tool(MockTool::named("demo.a")).redactor(secrets)).await;
+    let host = TestHost::build(|b| {
+        b.tool(tool)
+            .tool(MockTool::named("demo.a"))
+            .redactor(secrets)
+    })
+    .await;
     let rows = host.records().await;
-    let row = rows.iter().find(|row| row.record.kind == RecordKind::Catalog).unwrap();
+    let row = rows
+        .iter()
+        .find(|row| row.record.kind == RecordKind::Catalog)
+        .unwrap();
     assert!(!row.record.body.contains("hunter2") && row.record.body.contains("[redacted:token]"));
 
     #[derive(serde::Deserialize)]
@@ -206,7 +260,10 @@ async fn digests_follow_from_the_record_and_secrets_in_descriptions_stay_out_of_
         .iter()
         .map(|raw| {
             let value: Value = serde_json::from_str(raw.get()).unwrap();
-            (value["declaration"]["tool_id"].as_str().unwrap().to_owned(), raw.get())
+            (
+                value["declaration"]["tool_id"].as_str().unwrap().to_owned(),
+                raw.get(),
+            )
         })
         .collect();
     tools.sort_unstable();
@@ -230,8 +287,14 @@ async fn ten_thousand_tools_are_told_in_pieces() {
     let host = TestHost::build(|b| b.source(set)).await;
     let told = catalogs(&host.journal).await;
     assert!(told.len() > 2, "{} pieces", told.len());
-    assert!(told.iter().all(|body| body.parts as usize == told.len() && body.digest == told[0].digest));
-    assert_eq!(told.iter().map(|body| body.declared.len()).sum::<usize>(), 10_000);
+    assert!(
+        told.iter()
+            .all(|body| body.parts as usize == told.len() && body.digest == told[0].digest)
+    );
+    assert_eq!(
+        told.iter().map(|body| body.declared.len()).sum::<usize>(),
+        10_000
+    );
     let rows = host.records().await;
     let most = rows.iter().map(|row| row.record.body.len()).max().unwrap();
     assert!(most < 1_100_000, "a piece of {most} bytes");
@@ -246,7 +309,11 @@ impl Tool for Chatty {
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         for done in 1..=1_000 {
-            let message = if done == 1 { "with hunter2hunter2".to_owned() } else { String::new() };
+            let message = if done == 1 {
+                "with hunter2hunter2".to_owned()
+            } else {
+                String::new()
+            };
             call.context.progress(Progress {
                 message,
                 done: Some(done),
@@ -268,7 +335,10 @@ async fn progress_is_on_record_in_milestones_without_secrets() {
     let told = body["progress"].as_array().unwrap();
     assert!((8..=16).contains(&told.len()), "{}", told.len());
     assert_eq!(told[0]["message"], "with [redacted:token]");
-    assert_eq!((&told[0]["seq"], &told[0]["kind"]), (&json!(1), &json!("progress")));
+    assert_eq!(
+        (&told[0]["seq"], &told[0]["kind"]),
+        (&json!(1), &json!("progress"))
+    );
     assert_eq!(told.last().unwrap()["done"], 1_000);
     assert_eq!(body["events"]["sent"], 1_000);
 }

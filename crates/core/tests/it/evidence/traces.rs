@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolpost_core::{Export, ExportFormat, Journal as _, MemoryJournal, StoredRecord, Strength};
-use toolpost_model::{Declaration, NestedCall, Tool, ToolCall, ToolFailure, ToolOutput, TraceContext};
+use toolpost_model::{
+    Declaration, NestedCall, Tool, ToolCall, ToolFailure, ToolOutput, TraceContext,
+};
 use toolpost_testkit::{MockTool, TestHost};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
@@ -22,7 +24,10 @@ impl Tool for Spanning {
         if self.0 == "demo.inner" {
             return Ok(own.into());
         }
-        let inner = call.context.call_tool(NestedCall::new("inner", json!({}))).await?;
+        let inner = call
+            .context
+            .call_tool(NestedCall::new("inner", json!({})))
+            .await?;
         Ok(format!("{own} {}", inner.model_text()).into())
     }
 }
@@ -30,7 +35,10 @@ impl Tool for Spanning {
 async fn host() -> TestHost {
     TestHost::build(|builder| {
         let policy = TestHost::policy(toolpost_model::Mode::Bypass, &[]);
-        builder.tool(Spanning("demo.outer")).tool(Spanning("demo.inner")).policy(policy)
+        builder
+            .tool(Spanning("demo.outer"))
+            .tool(Spanning("demo.inner"))
+            .policy(policy)
     })
     .await
 }
@@ -42,7 +50,11 @@ fn invocations(rows: &[StoredRecord]) -> Vec<Value> {
     }
     export.finish(&mut lines);
     let read = |line: &String| serde_json::from_str::<Value>(line).unwrap();
-    lines.iter().map(read).filter(|line| line["record"] == "invocation").collect()
+    lines
+        .iter()
+        .map(read)
+        .filter(|line| line["record"] == "invocation")
+        .collect()
 }
 
 #[tokio::test]
@@ -52,8 +64,14 @@ async fn a_call_without_a_trace_begins_its_own_and_its_calls_are_children() {
     let text = result.model_text();
     let (outer, inner) = text.split_once(' ').unwrap();
     let calls = invocations(&host.records().await);
-    let [of_inner, of_outer] = [&calls[0]["telemetry_refs"][0], &calls[1]["telemetry_refs"][0]];
-    assert_eq!((&of_outer["traceparent"], &of_inner["traceparent"]), (&json!(outer), &json!(inner)));
+    let [of_inner, of_outer] = [
+        &calls[0]["telemetry_refs"][0],
+        &calls[1]["telemetry_refs"][0],
+    ];
+    assert_eq!(
+        (&of_outer["traceparent"], &of_inner["traceparent"]),
+        (&json!(outer), &json!(inner))
+    );
     assert_eq!(of_outer["trace_id"], result.invocation_id.to_hex());
     assert_eq!(of_outer["parent_span_id"], Value::Null);
     assert_eq!(
@@ -71,13 +89,22 @@ async fn a_callers_trace_is_kept_and_passed_down() {
     let answer = host.host.call(request).await;
     let text = answer.result().model_text();
     let id = answer.result().invocation_id;
-    assert!(text.starts_with(&format!("{}{}-00 ", &PARENT[..36], &id.to_hex()[16..])), "{text}");
+    assert!(
+        text.starts_with(&format!("{}{}-00 ", &PARENT[..36], &id.to_hex()[16..])),
+        "{text}"
+    );
     let calls = invocations(&host.records().await);
     for call in &calls {
         let told = &call["telemetry_refs"][0];
-        assert_eq!((&told["trace_id"], &told["tracestate"]), (&json!(PARENT[3..35]), &json!("vendor=1")));
+        assert_eq!(
+            (&told["trace_id"], &told["tracestate"]),
+            (&json!(PARENT[3..35]), &json!("vendor=1"))
+        );
     }
-    assert_eq!(calls[1]["telemetry_refs"][0]["parent_span_id"], PARENT[36..52]);
+    assert_eq!(
+        calls[1]["telemetry_refs"][0]["parent_span_id"],
+        PARENT[36..52]
+    );
 }
 
 /// A host from before traces gave its calls none, and an export says nothing of one.
@@ -93,5 +120,8 @@ async fn old_records_have_no_trace() {
         old.append(row.record, Strength::Committed).await.unwrap();
     }
     let calls = invocations(&old.read(0, usize::MAX).await.unwrap());
-    assert_eq!((calls.len(), &calls[0]["telemetry_refs"]), (1, &Value::Null));
+    assert_eq!(
+        (calls.len(), &calls[0]["telemetry_refs"]),
+        (1, &Value::Null)
+    );
 }

@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_core::{
-    Approvals, CallHandle, CallRequest, Hook, HookCall, HookError, HookOutput, HostBuilder, Journal as _,
-    KnownSecrets, Limits, MemoryJournal, RecordKind, StoredRecord, Strength,
+    Approvals, CallHandle, CallRequest, Hook, HookCall, HookError, HookOutput, HostBuilder,
+    Journal as _, KnownSecrets, Limits, MemoryJournal, RecordKind, StoredRecord, Strength,
 };
 use toolpost_model::{
-    ApprovalScope, BatchPlace, BoxFuture, Declaration, EffectClass, Loading, Mode, NestedCall, OnFailure,
-    Ordering, Principal, Progress, RequestId, SurfaceRequest, Tool, ToolCall, ToolFailure, ToolOutput,
-    Verdict,
+    ApprovalScope, BatchPlace, BoxFuture, Declaration, EffectClass, Loading, Mode, NestedCall,
+    OnFailure, Ordering, Principal, Progress, RequestId, SurfaceRequest, Tool, ToolCall,
+    ToolFailure, ToolOutput, Verdict,
 };
 use toolpost_testkit::{Gate, MockTool, TestHost};
 
@@ -25,7 +25,10 @@ impl Hook for Watch {
         "watch"
     }
 
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Result<HookOutput, HookError>> {
+    fn before<'a>(
+        &'a self,
+        call: &'a HookCall<'a>,
+    ) -> BoxFuture<'a, Result<HookOutput, HookError>> {
         let output = match call.declaration.tool_id.name() {
             "stopped" => HookOutput::stop("not today"),
             "changed" => HookOutput::rewrite(json!({ "n": 2 }), "two is better"),
@@ -46,7 +49,11 @@ impl Tool for Outer {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         for done in 1..=3 {
             let percent = Some(done as f64 * 30.0);
-            call.context.progress(Progress { percent, message: "working".to_owned(), ..Progress::default() });
+            call.context.progress(Progress {
+                percent,
+                message: "working".to_owned(),
+                ..Progress::default()
+            });
         }
         call.context.status("asking another tool");
         let inner = NestedCall::new("read", json!({ "path": "a" }));
@@ -58,7 +65,10 @@ impl Tool for Outer {
 fn tools(builder: HostBuilder, gate: &Gate) -> HostBuilder {
     let read = |name: &str| MockTool::named(name).class(EffectClass::Read);
     let write = |name: &str| MockTool::named(name).class(EffectClass::Write);
-    let partial = ToolOutput { partial: true, ..ToolOutput::text("half of it") };
+    let partial = ToolOutput {
+        partial: true,
+        ..ToolOutput::text("half of it")
+    };
     let schema = json!({
         "type": "object",
         "properties": { "path": { "type": "string" }, "password": { "type": "string" } },
@@ -80,9 +90,15 @@ fn tools(builder: HostBuilder, gate: &Gate) -> HostBuilder {
         .tool(Outer)
         .hook(Watch)
         .approvals(Approvals::ASK)
-        .policy(TestHost::policy(Mode::Bypass, &["deny demo.denied", "ask demo.asked"]))
+        .policy(TestHost::policy(
+            Mode::Bypass,
+            &["deny demo.denied", "ask demo.asked"],
+        ))
         .redactor(KnownSecrets::new([("key", SECRET)]))
-        .limits(Limits { inline_chars: 1_000, ..Limits::default() })
+        .limits(Limits {
+            inline_chars: 1_000,
+            ..Limits::default()
+        })
 }
 
 fn operator() -> Principal {
@@ -90,7 +106,10 @@ fn operator() -> Principal {
 }
 
 async fn asked(host: &TestHost, verdict: Verdict) {
-    let handle = host.host.start(host.request("asked", json!({ "n": 1 }))).await;
+    let handle = host
+        .host
+        .start(host.request("asked", json!({ "n": 1 })))
+        .await;
     let mut changes = host.host.approval_changes();
     let id = loop {
         if let Some(open) = host.host.approvals().first() {
@@ -103,7 +122,12 @@ async fn asked(host: &TestHost, verdict: Verdict) {
 }
 
 fn yes(arguments: Option<serde_json::Value>) -> Verdict {
-    Verdict::Allow { scope: ApprovalScope::Once, rule: None, valid_for_seconds: None, arguments }
+    Verdict::Allow {
+        scope: ApprovalScope::Once,
+        rule: None,
+        valid_for_seconds: None,
+        arguments,
+    }
 }
 
 async fn running(host: &TestHost, request: CallRequest) -> CallHandle {
@@ -148,10 +172,17 @@ async fn first_life(journal: &Arc<MemoryJournal>) {
     }
     asked(&host, yes(None)).await;
     asked(&host, yes(Some(json!({ "n": 2 })))).await;
-    asked(&host, Verdict::Deny { feedback: Some("no".to_owned()) }).await;
+    asked(
+        &host,
+        Verdict::Deny {
+            feedback: Some("no".to_owned()),
+        },
+    )
+    .await;
 
     let mut named = host.request("read", json!({ "path": "b" }));
-    (named.request_id, named.correlation_id) = (Some(RequestId::new("r1")), Some("turn-1".to_owned()));
+    (named.request_id, named.correlation_id) =
+        (Some(RequestId::new("r1")), Some("turn-1".to_owned()));
     host.host.start(named).await.answer().await;
 
     let waits = running(&host, host.request("waits", json!({}))).await;
@@ -171,10 +202,23 @@ async fn first_life(journal: &Arc<MemoryJournal>) {
         handle.answer().await;
     }
 
-    let review = SurfaceRequest { task: Some("review".to_owned()), ..SurfaceRequest::default() };
-    let session = host.host.open_session(Principal::agent("other"), review).await.unwrap();
+    let review = SurfaceRequest {
+        task: Some("review".to_owned()),
+        ..SurfaceRequest::default()
+    };
+    let session = host
+        .host
+        .open_session(Principal::agent("other"), review)
+        .await
+        .unwrap();
     let closing = Arc::clone(&session);
-    host.host.call(CallRequest::new(session, "read", toolpost_model::ModelInput::value(json!({})))).await;
+    host.host
+        .call(CallRequest::new(
+            session,
+            "read",
+            toolpost_model::ModelInput::value(json!({})),
+        ))
+        .await;
     host.host.close_session(&closing).await.unwrap();
 
     let mut dies = running(&host, host.request("dies", json!({}))).await;
@@ -188,7 +232,8 @@ pub(super) async fn records() -> Vec<StoredRecord> {
     let left = Arc::new(MemoryJournal::default());
     for row in first.read(0, usize::MAX).await.unwrap() {
         // The host goes when the test drops it; its death is the end of what it wrote.
-        let is_last = row.record.kind == RecordKind::Started && row.record.body.contains("demo.dies");
+        let is_last =
+            row.record.kind == RecordKind::Started && row.record.body.contains("demo.dies");
         left.append(row.record, Strength::Committed).await.unwrap();
         if is_last {
             break;

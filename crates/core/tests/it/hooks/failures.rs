@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolpost_core::{HookError, HookOutput, Limits};
-use toolpost_model::{Behavior, Content, ErrorClass, HookEvent, HookStanding, Outcome, ToolFailure};
+use toolpost_model::{
+    Behavior, Content, ErrorClass, HookEvent, HookStanding, Outcome, ToolFailure,
+};
 use toolpost_testkit::{MockTool, TestHost};
 
 use super::{Probe, act, host, last, run, runs};
@@ -18,10 +20,22 @@ fn failing(event: HookEvent) -> Vec<(Probe, &'static str)> {
     let hanging = Probe::asking(event, |_, _| Box::pin(std::future::pending()));
     let panicking = Probe::asking(event, |_, _| Box::pin(async { panic!("out of ink") }));
     vec![
-        (Probe::at(event, || Err(HookError("no paper".to_owned()))), "no paper"),
-        (Probe { limit: Some(Duration::from_millis(30)), ..hanging }, "it did not answer within 30 ms"),
+        (
+            Probe::at(event, || Err(HookError("no paper".to_owned()))),
+            "no paper",
+        ),
+        (
+            Probe {
+                limit: Some(Duration::from_millis(30)),
+                ..hanging
+            },
+            "it did not answer within 30 ms",
+        ),
         (panicking, "it panicked: out of ink"),
-        (Probe::asking(event, |_, _| panic!("at once")), "it panicked: at once"),
+        (
+            Probe::asking(event, |_, _| panic!("at once")),
+            "it panicked: at once",
+        ),
         (Probe::at(event, move || Ok(unfit())), "cannot be changed"),
     ]
 }
@@ -31,10 +45,19 @@ async fn a_guard_that_fails_before_a_call_denies_it() {
     for (probe, said) in failing(HookEvent::Before) {
         let (result, tool, host) = run([probe.standing(HookStanding::Guard)]).await;
         let error = result.error.unwrap();
-        assert_eq!((result.outcome, error.class), (Outcome::Denied, ErrorClass::HookFailed), "{said}");
+        assert_eq!(
+            (result.outcome, error.class),
+            (Outcome::Denied, ErrorClass::HookFailed),
+            "{said}"
+        );
         assert!(error.message.contains(said), "{said}: {}", error.message);
         assert_eq!(tool.call_count(), 0);
-        assert!(runs(&host).await[0]["error"].as_str().unwrap().contains(said));
+        assert!(
+            runs(&host).await[0]["error"]
+                .as_str()
+                .unwrap()
+                .contains(said)
+        );
     }
 }
 
@@ -43,14 +66,26 @@ async fn an_ordinary_hook_that_fails_before_a_call_makes_it_ask() {
     for (probe, said) in failing(HookEvent::Before) {
         let (result, tool, host) = run([probe]).await;
         let error = result.error.unwrap();
-        assert_eq!((error.class, &*error.code), (ErrorClass::PermissionDenied, "no_approver"), "{said}");
+        assert_eq!(
+            (error.class, &*error.code),
+            (ErrorClass::PermissionDenied, "no_approver"),
+            "{said}"
+        );
         assert_eq!(tool.call_count(), 0);
         let body = last(&host).await;
         assert_eq!(
-            (&body["decision"]["behavior"], &body["decision"]["reason"]["type"]),
+            (
+                &body["decision"]["behavior"],
+                &body["decision"]["reason"]["type"]
+            ),
             (&json!("ask"), &json!("hook"))
         );
-        assert!(body["decision"]["reason"]["text"].as_str().unwrap().contains(said));
+        assert!(
+            body["decision"]["reason"]["text"]
+                .as_str()
+                .unwrap()
+                .contains(said)
+        );
         assert!(body["hooks"][0]["error"].as_str().unwrap().contains(said));
     }
 }
@@ -60,11 +95,25 @@ async fn an_observer_that_fails_is_noted_and_changes_nothing() {
     for event in [HookEvent::Before, HookEvent::After] {
         for (probe, said) in failing(event) {
             // What an observer may not do at all is refused before what cannot be done at the event.
-            let said = if said == "cannot be changed" { "an observer can leave a message" } else { said };
+            let said = if said == "cannot be changed" {
+                "an observer can leave a message"
+            } else {
+                said
+            };
             let (result, tool, host) = run([probe.standing(HookStanding::Observer)]).await;
-            assert_eq!((result.outcome, tool.call_count()), (Outcome::Succeeded, 1), "{said}");
+            assert_eq!(
+                (result.outcome, tool.call_count()),
+                (Outcome::Succeeded, 1),
+                "{said}"
+            );
             assert_eq!(result.model_text(), "done");
-            assert!(runs(&host).await[0]["error"].as_str().unwrap().contains(said), "{said}");
+            assert!(
+                runs(&host).await[0]["error"]
+                    .as_str()
+                    .unwrap()
+                    .contains(said),
+                "{said}"
+            );
         }
     }
 }
@@ -86,7 +135,10 @@ async fn an_observer_that_wants_anything_but_a_message_has_failed() {
             ("done", vec![json!({ "n": 1 })]),
             "{output:?}"
         );
-        assert_eq!(runs(&host).await[0]["error"], "an observer can leave a message and nothing else");
+        assert_eq!(
+            runs(&host).await[0]["error"],
+            "an observer can leave a message and nothing else"
+        );
     }
 }
 
@@ -123,8 +175,17 @@ async fn a_guard_that_fails_after_a_call_withholds_the_result_and_tells_that_it_
 async fn an_ordinary_hook_that_fails_after_a_call_is_noted_and_the_result_stands() {
     for (probe, said) in failing(HookEvent::After) {
         let (result, _, host) = run([probe]).await;
-        assert_eq!((result.outcome, result.model_text().as_str()), (Outcome::Succeeded, "done"), "{said}");
-        assert!(runs(&host).await[0]["error"].as_str().unwrap().contains(said));
+        assert_eq!(
+            (result.outcome, result.model_text().as_str()),
+            (Outcome::Succeeded, "done"),
+            "{said}"
+        );
+        assert!(
+            runs(&host).await[0]["error"]
+                .as_str()
+                .unwrap()
+                .contains(said)
+        );
     }
 }
 
@@ -150,36 +211,58 @@ async fn a_denial_keeps_its_reason_when_a_guard_fails_on_it() {
     let probe = Probe::at(HookEvent::Failure, || Err(HookError("broken".to_owned())));
     let host = TestHost::build(|builder| {
         let policy = TestHost::policy(toolpost_model::Mode::Bypass, &["ask act"]);
-        builder.tool(act()).hook(probe.standing(HookStanding::Guard)).policy(policy)
+        builder
+            .tool(act())
+            .hook(probe.standing(HookStanding::Guard))
+            .policy(policy)
     })
     .await;
     let result = host.call("act", json!({})).await;
-    assert_eq!((result.outcome, result.error_class()), (Outcome::Denied, Some(ErrorClass::PermissionDenied)));
+    assert_eq!(
+        (result.outcome, result.error_class()),
+        (Outcome::Denied, Some(ErrorClass::PermissionDenied))
+    );
     assert_eq!(runs(&host).await[0]["error"], "broken");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_hosts_limit_counts_where_a_hook_names_none() {
-    let limits = Limits { hook: Duration::from_millis(70), ..Limits::default() };
+    let limits = Limits {
+        hook: Duration::from_millis(70),
+        ..Limits::default()
+    };
     let hanging = Probe::asking(HookEvent::Before, |_, _| Box::pin(std::future::pending()));
-    let host =
-        TestHost::build(|b| b.tool(act()).hook(hanging.standing(HookStanding::Guard)).limits(limits)).await;
+    let host = TestHost::build(|b| {
+        b.tool(act())
+            .hook(hanging.standing(HookStanding::Guard))
+            .limits(limits)
+    })
+    .await;
     let result = host.call("act", json!({})).await;
     assert!(result.error.unwrap().message.contains("70 ms"));
 }
 
 #[tokio::test]
 async fn a_rewrite_over_the_limit_or_of_another_kind_is_the_hooks_failure() {
-    let limits = Limits { argument_bytes: 100, ..Limits::default() };
+    let limits = Limits {
+        argument_bytes: 100,
+        ..Limits::default()
+    };
     for (arguments, said) in [
         (json!({ "text": "x".repeat(200) }), "the limit is 100"),
         (json!([1]), "must be a JSON object"),
         (json!("text"), "must be a JSON object"),
     ] {
         let wanted = arguments.clone();
-        let probe = Probe::at(HookEvent::Before, move || Ok(HookOutput::rewrite(wanted.clone(), "")));
-        let host =
-            TestHost::build(|b| b.tool(act()).hook(probe.standing(HookStanding::Guard)).limits(limits)).await;
+        let probe = Probe::at(HookEvent::Before, move || {
+            Ok(HookOutput::rewrite(wanted.clone(), ""))
+        });
+        let host = TestHost::build(|b| {
+            b.tool(act())
+                .hook(probe.standing(HookStanding::Guard))
+                .limits(limits)
+        })
+        .await;
         let error = host.call("act", json!({})).await.error.unwrap();
         assert_eq!(error.class, ErrorClass::HookFailed);
         assert!(error.message.contains(said), "{}", error.message);

@@ -11,7 +11,9 @@ use toolpost_testkit::{MockTool, TestHost};
 use super::{Probe, act, last, runs};
 
 fn thinking(behavior: Behavior) -> Probe {
-    Probe::at(HookEvent::Before, move || Ok(HookOutput::opinion(behavior, "so I think")))
+    Probe::at(HookEvent::Before, move || {
+        Ok(HookOutput::opinion(behavior, "so I think"))
+    })
 }
 
 fn failing() -> Probe {
@@ -22,11 +24,18 @@ async fn check(mode: Mode, rules: &[&str], hooks: Vec<Probe>, expected: Behavior
     let policy = TestHost::policy(mode, rules);
     let tool = act();
     let host = TestHost::build(|builder| {
-        hooks.into_iter().fold(builder.tool(tool.clone()).policy(policy), |builder, hook| builder.hook(hook))
+        hooks.into_iter().fold(
+            builder.tool(tool.clone()).policy(policy),
+            |builder, hook| builder.hook(hook),
+        )
     })
     .await;
     let result = host.call("act", json!({ "n": 1 })).await;
-    assert_eq!(last(&host).await["decision"]["behavior"], json!(expected), "{mode} {rules:?}");
+    assert_eq!(
+        last(&host).await["decision"]["behavior"],
+        json!(expected),
+        "{mode} {rules:?}"
+    );
     assert_eq!(
         (result.outcome == Outcome::Succeeded, tool.call_count() == 1),
         (expected == Allow, expected == Allow)
@@ -38,14 +47,32 @@ async fn the_strictest_of_rules_and_hooks_wins_and_only_an_allow_stands_in_for_t
     check(Mode::Default, &[], vec![Probe::silent()], Ask).await;
     check(Mode::Default, &[], vec![thinking(Allow)], Allow).await;
     check(Mode::Default, &["ask act"], vec![thinking(Allow)], Ask).await;
-    check(Mode::Default, &["ask class:write"], vec![thinking(Allow)], Ask).await;
+    check(
+        Mode::Default,
+        &["ask class:write"],
+        vec![thinking(Allow)],
+        Ask,
+    )
+    .await;
     check(Mode::Bypass, &[], vec![thinking(Ask)], Ask).await;
     check(Mode::Bypass, &[], vec![thinking(Deny)], Deny).await;
     check(Mode::Bypass, &["allow act"], vec![thinking(Ask)], Ask).await;
     check(Mode::Bypass, &["allow act"], vec![thinking(Deny)], Deny).await;
     check(Mode::Default, &["ask act"], vec![thinking(Deny)], Deny).await;
-    check(Mode::Default, &[], vec![thinking(Allow), thinking(Ask)], Ask).await;
-    check(Mode::Default, &[], vec![thinking(Deny), thinking(Allow)], Deny).await;
+    check(
+        Mode::Default,
+        &[],
+        vec![thinking(Allow), thinking(Ask)],
+        Ask,
+    )
+    .await;
+    check(
+        Mode::Default,
+        &[],
+        vec![thinking(Deny), thinking(Allow)],
+        Deny,
+    )
+    .await;
     check(Mode::Plan, &["allow act"], vec![thinking(Ask)], Ask).await;
 }
 
@@ -68,21 +95,48 @@ async fn neither_an_ask_nor_a_failure_loosens_a_denial() {
 async fn the_reason_names_the_hook_and_reaches_the_model_and_the_record() {
     let host = TestHost::build(|builder| builder.tool(act()).hook(thinking(Deny))).await;
     let result = host.call("act", json!({})).await;
-    assert_eq!((result.outcome, result.error_class()), (Outcome::Denied, Some(ErrorClass::PermissionDenied)));
-    assert!(result.model_text().contains("the hook `probe` says: so I think"), "{}", result.model_text());
+    assert_eq!(
+        (result.outcome, result.error_class()),
+        (Outcome::Denied, Some(ErrorClass::PermissionDenied))
+    );
+    assert!(
+        result
+            .model_text()
+            .contains("the hook `probe` says: so I think"),
+        "{}",
+        result.model_text()
+    );
     assert_eq!(last(&host).await["decision"]["reason"]["type"], "hook");
     let run = &runs(&host).await[0];
-    assert_eq!((&run["did"], &run["reason"]), (&json!(["denied"]), &json!("so I think")));
+    assert_eq!(
+        (&run["did"], &run["reason"]),
+        (&json!(["denied"]), &json!("so I think"))
+    );
 }
 
 #[tokio::test]
 async fn an_allow_does_not_cover_arguments_that_were_changed_after_it() {
-    let rewrite = || Probe::at(HookEvent::Before, || Ok(HookOutput::rewrite(json!({ "n": 2 }), "")));
+    let rewrite = || {
+        Probe::at(HookEvent::Before, || {
+            Ok(HookOutput::rewrite(json!({ "n": 2 }), ""))
+        })
+    };
     check(Mode::Default, &[], vec![thinking(Allow), rewrite()], Ask).await;
     check(Mode::Default, &[], vec![rewrite(), thinking(Allow)], Allow).await;
     check(Mode::Bypass, &[], vec![thinking(Ask), rewrite()], Ask).await;
-    let both = || Ok(HookOutput { arguments: Some(json!({ "n": 2 })), ..HookOutput::opinion(Allow, "so") });
-    check(Mode::Default, &[], vec![Probe::at(HookEvent::Before, both)], Allow).await;
+    let both = || {
+        Ok(HookOutput {
+            arguments: Some(json!({ "n": 2 })),
+            ..HookOutput::opinion(Allow, "so")
+        })
+    };
+    check(
+        Mode::Default,
+        &[],
+        vec![Probe::at(HookEvent::Before, both)],
+        Allow,
+    )
+    .await;
 }
 
 /// Decides by an argument, as an organisation's own engine might.
@@ -90,8 +144,14 @@ struct OnlyTwo;
 
 impl toolpost_core::PolicyEngine for OnlyTwo {
     fn decide(&self, facts: &toolpost_core::Facts<'_>) -> toolpost_model::Decision {
-        let n = facts.input.and_then(|input| input.arguments().value()["n"].as_i64());
-        let mode = if n == Some(2) { Mode::Bypass } else { Mode::Plan };
+        let n = facts
+            .input
+            .and_then(|input| input.arguments().value()["n"].as_i64());
+        let mode = if n == Some(2) {
+            Mode::Bypass
+        } else {
+            Mode::Plan
+        };
         TestHost::policy(mode, &[]).decide(facts)
     }
     fn denies_outright(&self, _: &toolpost_model::Declaration, _: Option<EffectClass>) -> bool {
@@ -102,8 +162,14 @@ impl toolpost_core::PolicyEngine for OnlyTwo {
 #[tokio::test]
 async fn the_decision_is_made_on_the_arguments_the_tool_will_get() {
     for (to, outcome) in [(2, Outcome::Succeeded), (3, Outcome::Denied)] {
-        let probe = Probe::at(HookEvent::Before, move || Ok(HookOutput::rewrite(json!({ "n": to }), "")));
+        let probe = Probe::at(HookEvent::Before, move || {
+            Ok(HookOutput::rewrite(json!({ "n": to }), ""))
+        });
         let host = TestHost::build(|b| b.tool(act()).hook(probe).policy(OnlyTwo)).await;
-        assert_eq!(host.call("act", json!({ "n": 1 })).await.outcome, outcome, "rewritten to {to}");
+        assert_eq!(
+            host.call("act", json!({ "n": 1 })).await.outcome,
+            outcome,
+            "rewritten to {to}"
+        );
     }
 }

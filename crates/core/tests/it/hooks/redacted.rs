@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use toolpost_core::{Concern, Hook, HookCall, HookError, HookOutput, KnownSecrets, Places};
 use toolpost_model::{
-    ArgumentKind, ArgumentMeaning, BoxFuture, EffectClass, ErrorClass, HookEvent, HookStanding, Outcome,
+    ArgumentKind, ArgumentMeaning, BoxFuture, EffectClass, ErrorClass, HookEvent, HookStanding,
+    Outcome,
 };
 use toolpost_testkit::{EventRecorder, MockTool, TestHost};
 
@@ -47,20 +48,30 @@ async fn hooks_see_marks_and_values_they_leave_alone_reach_the_tool() {
             json!({ "pin": "[redacted:argument]", "note": "use [redacted:token]", "n": 1 })
         );
         arguments["n"] = json!(2);
-        Box::pin(std::future::ready(Ok(HookOutput::rewrite(arguments, "two"))))
+        Box::pin(std::future::ready(Ok(HookOutput::rewrite(
+            arguments, "two",
+        ))))
     });
     let (result, everything) = call(&tool, probe).await;
     assert_eq!(result.outcome, Outcome::Succeeded);
-    assert_eq!(tool.inputs(), [json!({ "pin": PIN, "note": format!("use {TOKEN}"), "n": 2 })]);
-    assert!(everything.contains(r#""changed_fields":["n"]"#), "{everything}");
+    assert_eq!(
+        tool.inputs(),
+        [json!({ "pin": PIN, "note": format!("use {TOKEN}"), "n": 2 })]
+    );
+    assert!(
+        everything.contains(r#""changed_fields":["n"]"#),
+        "{everything}"
+    );
     assert!(!everything.contains(PIN) && !everything.contains(TOKEN));
 }
 
 #[tokio::test]
 async fn a_mark_never_becomes_an_argument() {
-    for (field, text) in
-        [("note", "also use [redacted:token]"), ("note", "[redacted:argument]"), ("m", "[redacted:token]")]
-    {
+    for (field, text) in [
+        ("note", "also use [redacted:token]"),
+        ("note", "[redacted:argument]"),
+        ("m", "[redacted:token]"),
+    ] {
         let tool = login();
         let probe = Probe::asking(HookEvent::Before, move |call, _| {
             let mut arguments = call.input.arguments().value().clone();
@@ -69,8 +80,18 @@ async fn a_mark_never_becomes_an_argument() {
         });
         let (result, _) = call(&tool, probe.standing(HookStanding::Guard)).await;
         let error = result.error.unwrap();
-        assert_eq!((error.class, tool.call_count()), (ErrorClass::HookFailed, 0), "{field}: {text}");
-        assert!(error.message.contains("stands for a value that hooks are not shown"), "{}", error.message);
+        assert_eq!(
+            (error.class, tool.call_count()),
+            (ErrorClass::HookFailed, 0),
+            "{field}: {text}"
+        );
+        assert!(
+            error
+                .message
+                .contains("stands for a value that hooks are not shown"),
+            "{}",
+            error.message
+        );
     }
 }
 
@@ -80,20 +101,34 @@ async fn what_a_hook_says_is_redacted_like_everything_else() {
         let text = format!("{PIN} and {TOKEN}");
         HookOutput {
             reason: Some(text.clone()),
-            ..HookOutput::proceed().with_context(&text).with_message(&text)
+            ..HookOutput::proceed()
+                .with_context(&text)
+                .with_message(&text)
         }
     };
     for event in [HookEvent::Before, HookEvent::After] {
         for stop in [false, true] {
-            let output = HookOutput { stop: stop.then(|| format!("{PIN} {TOKEN}")), ..told() };
-            let (_, everything) = call(&login(), Probe::at(event, move || Ok(output.clone()))).await;
-            assert!(!everything.contains(PIN) && !everything.contains(TOKEN), "{event:?} {everything}");
+            let output = HookOutput {
+                stop: stop.then(|| format!("{PIN} {TOKEN}")),
+                ..told()
+            };
+            let (_, everything) =
+                call(&login(), Probe::at(event, move || Ok(output.clone()))).await;
+            assert!(
+                !everything.contains(PIN) && !everything.contains(TOKEN),
+                "{event:?} {everything}"
+            );
         }
     }
-    let change =
-        || Ok(HookOutput::replace(format!("{PIN} {TOKEN}"), PIN).with_structured(json!({ TOKEN: PIN })));
+    let change = || {
+        Ok(HookOutput::replace(format!("{PIN} {TOKEN}"), PIN)
+            .with_structured(json!({ TOKEN: PIN })))
+    };
     let (_, everything) = call(&login(), Probe::at(HookEvent::After, change)).await;
-    assert!(!everything.contains(PIN) && !everything.contains(TOKEN), "{everything}");
+    assert!(
+        !everything.contains(PIN) && !everything.contains(TOKEN),
+        "{everything}"
+    );
 }
 
 struct OnPin(Concern);
@@ -126,23 +161,37 @@ async fn a_hook_is_chosen_by_tool_and_by_what_the_tool_would_really_get() {
         let patterns = tools.iter().map(|tool| tool.parse().unwrap()).collect();
         let mut concern = Concern::with_tools(patterns);
         if let Some(when) = when {
-            concern = concern.when(when.parse().unwrap(), Places::default()).unwrap();
+            concern = concern
+                .when(when.parse().unwrap(), Places::default())
+                .unwrap();
         }
         let host = TestHost::build(|b| b.tool(login()).hook(OnPin(concern))).await;
         let result = host.call("login", json!({ "pin": PIN, "n": 1 })).await;
-        assert_eq!(result.error_class().is_some(), concerned, "{tools:?} {when:?}");
+        assert_eq!(
+            result.error_class().is_some(),
+            concerned,
+            "{tools:?} {when:?}"
+        );
     }
-    let error = Concern::default().when("net(ftp://)".parse().unwrap(), Places::default()).unwrap_err();
+    let error = Concern::default()
+        .when("net(ftp://)".parse().unwrap(), Places::default())
+        .unwrap_err();
     assert!(error.to_string().contains("net(ftp://)"), "{error}");
 }
 
 #[tokio::test]
 async fn a_selector_is_read_as_in_a_rule_that_denies() {
-    let shell = MockTool::named("demo.shell").class(EffectClass::Execute).declare(|d| {
-        d.interface.permission.arguments = vec![ArgumentMeaning::of("command", ArgumentKind::Command)];
-        d.interface.permission.approval_required = true;
-    });
-    let places = Places { workspace: Some("/w".into()), ..Places::default() };
+    let shell = MockTool::named("demo.shell")
+        .class(EffectClass::Execute)
+        .declare(|d| {
+            d.interface.permission.arguments =
+                vec![ArgumentMeaning::of("command", ArgumentKind::Command)];
+            d.interface.permission.approval_required = true;
+        });
+    let places = Places {
+        workspace: Some("/w".into()),
+        ..Places::default()
+    };
     for (when, command, concerned) in [
         ("shell(git push *)", "git push origin main", true),
         ("shell(git push *)", "cd x && git -C y push --force", true),
@@ -154,7 +203,9 @@ async fn a_selector_is_read_as_in_a_rule_that_denies() {
         ("class:execute", "true", true),
         ("class:network", "true", false),
     ] {
-        let concern = Concern::default().when(when.parse().unwrap(), places.clone()).unwrap();
+        let concern = Concern::default()
+            .when(when.parse().unwrap(), places.clone())
+            .unwrap();
         let hook = OnPin(concern);
         let host = TestHost::build(|b| b.tool(shell.clone()).hook(hook)).await;
         let result = host.call("shell", json!({ "command": command })).await;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolpost_core::HookOutput;
 use toolpost_model::{
-    Content, Declaration, EffectClass, ErrorClass, FnTool, HookEvent, HookStanding, NestedCall, Outcome,
-    Principal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Content, Declaration, EffectClass, ErrorClass, FnTool, HookEvent, HookStanding, NestedCall,
+    Outcome, Principal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_testkit::TestHost;
 
@@ -25,7 +25,14 @@ fn held(event: HookEvent) -> (Probe, Arc<Semaphore>, Arc<Semaphore>) {
             Ok(HookOutput::replace("blotted", ""))
         })
     });
-    (Probe { limit: Some(Duration::from_secs(50)), ..probe }, asked, go)
+    (
+        Probe {
+            limit: Some(Duration::from_secs(50)),
+            ..probe
+        },
+        asked,
+        go,
+    )
 }
 
 #[tokio::test]
@@ -35,10 +42,19 @@ async fn a_call_that_is_canceled_while_a_hook_thinks_never_starts() {
     let host = host(&tool, [probe]).await;
     let handle = host.host.start(host.request("act", json!({}))).await;
     asked.acquire().await.unwrap().forget();
-    assert!(host.host.cancel(handle.invocation_id(), &Principal::agent("test")));
+    assert!(
+        host.host
+            .cancel(handle.invocation_id(), &Principal::agent("test"))
+    );
     let answer = handle.answer().await;
-    assert_eq!((answer.result().outcome, tool.call_count()), (Outcome::Canceled, 0));
-    assert_eq!(runs(&host).await[0]["error"], "the call ended before it answered");
+    assert_eq!(
+        (answer.result().outcome, tool.call_count()),
+        (Outcome::Canceled, 0)
+    );
+    assert_eq!(
+        runs(&host).await[0]["error"],
+        "the call ended before it answered"
+    );
 }
 
 #[tokio::test]
@@ -47,7 +63,8 @@ async fn a_cancel_does_not_get_a_result_past_a_hook() {
     let host = host(&act(), [probe.standing(HookStanding::Guard)]).await;
     let handle = host.host.start(host.request("act", json!({}))).await;
     asked.acquire().await.unwrap().forget();
-    host.host.cancel(handle.invocation_id(), &Principal::agent("test"));
+    host.host
+        .cancel(handle.invocation_id(), &Principal::agent("test"));
     go.add_permits(1);
     let answer = handle.answer().await;
     assert_eq!(answer.result().outcome, Outcome::Succeeded, "it was done");
@@ -62,7 +79,10 @@ async fn a_caller_that_stops_waiting_for_a_hook_is_told_that_nothing_ran() {
     let mut request = host.request("act", json!({}));
     request.patience = Some(toolpost_core::Patience::Turn(Duration::from_millis(20)));
     let answer = host.host.call(request).await;
-    assert_eq!((answer.result().error_class(), tool.call_count()), (Some(ErrorClass::Queued), 0));
+    assert_eq!(
+        (answer.result().error_class(), tool.call_count()),
+        (Some(ErrorClass::Queued), 0)
+    );
 }
 
 /// Calls `demo.act`.
@@ -82,29 +102,40 @@ impl Tool for Outer {
 async fn a_nested_call_passes_the_hooks_like_any_other() {
     let stop = Probe::asking(HookEvent::Before, |call, _| {
         let inner = call.declaration.tool_id.as_str() == "demo.act";
-        let said = if inner { HookOutput::stop("not from inside") } else { HookOutput::proceed() };
+        let said = if inner {
+            HookOutput::stop("not from inside")
+        } else {
+            HookOutput::proceed()
+        };
         Box::pin(std::future::ready(Ok(said)))
     });
     let tool = act();
     let host = TestHost::build(|builder| builder.tool(Outer).tool(tool.clone()).hook(stop)).await;
     let result = host.call("outer", json!({})).await;
     assert_eq!((result.outcome, tool.call_count()), (Outcome::Succeeded, 0));
-    assert_eq!(result.structured_content.unwrap()["error"]["class"], "hook_blocked");
+    assert_eq!(
+        result.structured_content.unwrap()["error"]["class"],
+        "hook_blocked"
+    );
 }
 
 #[tokio::test]
 async fn a_panicking_tool_is_still_told_to_the_hooks() {
     let probe = Probe::silent();
     let seen = probe.seen.clone();
-    let tool = FnTool::named("demo.act").unwrap().class(EffectClass::Read).run(
-        |_: serde_json::Map<String, Value>, _| async move {
+    let tool = FnTool::named("demo.act")
+        .unwrap()
+        .class(EffectClass::Read)
+        .run(|_: serde_json::Map<String, Value>, _| async move {
             let out_of_ink = true;
             assert!(!out_of_ink, "out of ink");
             Ok::<_, ToolFailure>("done")
-        },
-    );
+        });
     let host = TestHost::build(|builder| builder.tool(tool).hook(probe)).await;
-    assert_eq!(host.call("act", json!({})).await.error.unwrap().code, "panicked");
+    assert_eq!(
+        host.call("act", json!({})).await.error.unwrap().code,
+        "panicked"
+    );
     assert_eq!(seen.lock().unwrap()[1].0, HookEvent::Failure);
     assert_eq!(last(&host).await["hooks"].as_array().unwrap().len(), 2);
 }
@@ -118,5 +149,12 @@ async fn hooks_hear_of_calls_that_never_ran_but_not_of_calls_of_no_tool() {
     assert!(seen.lock().unwrap().is_empty());
     host.call("act", json!({ "n": "one" })).await;
     let seen = seen.lock().unwrap().clone();
-    assert_eq!(seen, [(HookEvent::Failure, json!({ "n": "one" }), Some("failed".to_owned()))]);
+    assert_eq!(
+        seen,
+        [(
+            HookEvent::Failure,
+            json!({ "n": "one" }),
+            Some("failed".to_owned())
+        )]
+    );
 }

@@ -30,7 +30,11 @@ async fn an_allow_by_bare_name_means_compiled_in_tools_only() {
             let host = TestHost::build(|builder| crowd(builder, naming).policy(policy)).await;
             for tool in tools {
                 let runs = answers(&host, tool).await == tool;
-                assert_eq!(runs, allowed.contains(&tool), "{rule} on {tool} with {naming:?}");
+                assert_eq!(
+                    runs,
+                    allowed.contains(&tool),
+                    "{rule} on {tool} with {naming:?}"
+                );
             }
         }
     }
@@ -38,9 +42,16 @@ async fn an_allow_by_bare_name_means_compiled_in_tools_only() {
 
 #[tokio::test]
 async fn denies_and_asks_mean_every_tool_of_a_name() {
-    for rule in ["deny shell", "ask shell", "deny sh*", "deny *__shell", "deny *.shell"] {
+    for rule in [
+        "deny shell",
+        "ask shell",
+        "deny sh*",
+        "deny *__shell",
+        "deny *.shell",
+    ] {
         let policy = TestHost::policy(Mode::Bypass, &[rule]);
-        let host = TestHost::build(|builder| crowd(builder, Naming::Namespaced).policy(policy)).await;
+        let host =
+            TestHost::build(|builder| crowd(builder, Naming::Namespaced).policy(policy)).await;
         for tool in ["shell.shell", "tool-a.shell", "evil.shell", "good.shell"] {
             assert_ne!(answers(&host, tool).await, tool, "{rule} on {tool}");
         }
@@ -55,18 +66,32 @@ async fn settings_under_a_bare_name_only_restrict_an_outside_tool() {
         approval_required: Some(false),
         ..ToolSettings::default()
     };
-    let strict = ToolSettings { enabled: Some(false), ..ToolSettings::default() };
+    let strict = ToolSettings {
+        enabled: Some(false),
+        ..ToolSettings::default()
+    };
     let host = |key: &'static str, settings: &ToolSettings| {
         let settings = HashMap::from([(key.to_owned(), settings.clone())]);
         TestHost::build(move |builder| {
             let policy = TestHost::policy(Mode::NeverAsk, &[]);
-            crowd(builder, Naming::Namespaced).policy(policy).settings(settings)
+            crowd(builder, Naming::Namespaced)
+                .policy(policy)
+                .settings(settings)
         })
     };
     // Claimed to be a read, an outside tool is unknown, and mode `never-ask` denies it.
-    assert_eq!(answers(&host("echo", &vouched).await, "evil.echo").await, "Denied");
-    assert_eq!(answers(&host("evil.echo", &vouched).await, "evil.echo").await, "evil.echo");
-    assert_eq!(answers(&host("evil.echo", &vouched).await, "good.echo").await, "Denied");
+    assert_eq!(
+        answers(&host("echo", &vouched).await, "evil.echo").await,
+        "Denied"
+    );
+    assert_eq!(
+        answers(&host("evil.echo", &vouched).await, "evil.echo").await,
+        "evil.echo"
+    );
+    assert_eq!(
+        answers(&host("evil.echo", &vouched).await, "good.echo").await,
+        "Denied"
+    );
     let told = notices(&host("echo", &vouched).await);
     let line = "`tools.echo` does not mean `evil.echo`, `good.echo`: an outside tool is named by its id\n\
                 hint: write `tools.\"evil.echo\"`, `tools.\"good.echo\"`";
@@ -75,15 +100,23 @@ async fn settings_under_a_bare_name_only_restrict_an_outside_tool() {
     let off = host("shell", &strict).await;
     for tool in ["shell.shell", "evil.shell", "tool-a.shell"] {
         let result = off.call(tool, json!({})).await;
-        assert_eq!(result.error_class(), Some(ErrorClass::PolicyBlocked), "{tool}");
+        assert_eq!(
+            result.error_class(),
+            Some(ErrorClass::PolicyBlocked),
+            "{tool}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_credential_goes_to_no_outside_tool_by_its_bare_name() {
-    for (pattern, granted) in
-        [("echo", false), ("evil__*", true), ("evil.echo", true), ("*", false), ("good.*", false)]
-    {
+    for (pattern, granted) in [
+        ("echo", false),
+        ("evil__*", true),
+        ("evil.echo", true),
+        ("*", false),
+        ("good.*", false),
+    ] {
         let grant = CredentialGrant {
             name: "key".to_owned(),
             value: Secret::new("the-value-of-the-key"),
@@ -92,22 +125,39 @@ async fn a_credential_goes_to_no_outside_tool_by_its_bare_name() {
         for naming in [Naming::Bare, Naming::Namespaced] {
             let grants = vec![grant.clone()];
             let host = TestHost::build(|builder| crowd(builder, naming).credentials(grants)).await;
-            let result = host.call("evil.echo", json!({ "key": { "$cred": "key" } })).await;
-            assert_eq!(result.outcome == Outcome::Succeeded, granted, "{pattern} with {naming:?}");
+            let result = host
+                .call("evil.echo", json!({ "key": { "$cred": "key" } }))
+                .await;
+            assert_eq!(
+                result.outcome == Outcome::Succeeded,
+                granted,
+                "{pattern} with {naming:?}"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn rules_that_meant_an_outside_tool_by_its_bare_name_are_reported_with_the_line_to_write() {
-    let rules = ["allow echo", "allow shell", "allow ec*", "deny echo", "allow evil.echo"];
+    let rules = [
+        "allow echo",
+        "allow shell",
+        "allow ec*",
+        "deny echo",
+        "allow evil.echo",
+    ];
     let policy = TestHost::policy(Mode::Default, &rules);
     let host = TestHost::build(|builder| {
         let one = NamedSource::new("one", Provenance::Outside, Naming::Bare, &["one.echo"]);
-        crowd(builder, Naming::Namespaced).source(one).policy(policy)
+        crowd(builder, Naming::Namespaced)
+            .source(one)
+            .policy(policy)
     })
     .await;
-    let told: Vec<String> = notices(&host).into_iter().filter(|line| line.starts_with("the rule")).collect();
+    let told: Vec<String> = notices(&host)
+        .into_iter()
+        .filter(|line| line.starts_with("the rule"))
+        .collect();
     assert_eq!(
         told,
         [

@@ -17,7 +17,10 @@ use super::crowd;
 async fn host(journal: &Arc<MemoryJournal>, rules: &Arc<MemoryRules>, naming: Naming) -> TestHost {
     TestHost::on(Arc::clone(journal), |builder| {
         let policy = TestHost::policy(Mode::Default, &[]);
-        crowd(builder, naming).policy(policy).approvals(Approvals::ASK).rule_store(rules.clone())
+        crowd(builder, naming)
+            .policy(policy)
+            .approvals(Approvals::ASK)
+            .rule_store(rules.clone())
     })
     .await
 }
@@ -30,7 +33,11 @@ async fn runs(host: &TestHost, tool: &str) -> bool {
     match answer.result().outcome {
         Outcome::Succeeded => true,
         _ => {
-            assert_eq!(answer.result().error_class(), Some(ErrorClass::ApprovalPending), "{tool}");
+            assert_eq!(
+                answer.result().error_class(),
+                Some(ErrorClass::ApprovalPending),
+                "{tool}"
+            );
             false
         }
     }
@@ -38,17 +45,34 @@ async fn runs(host: &TestHost, tool: &str) -> bool {
 
 /// Calls a tool, says yes with a scope, and returns the suggestions and the rule that came of it.
 async fn approved(host: &TestHost, tool: &str, scope: ApprovalScope) -> (Vec<String>, String) {
-    let open: Vec<InvocationId> = host.host.approvals().iter().map(|asked| asked.ask_id).collect();
-    let handle = host.host.start(host.request(tool, json!({ "new": open.len() }))).await;
+    let open: Vec<InvocationId> = host
+        .host
+        .approvals()
+        .iter()
+        .map(|asked| asked.ask_id)
+        .collect();
+    let handle = host
+        .host
+        .start(host.request(tool, json!({ "new": open.len() })))
+        .await;
     let mut changes = host.host.approval_changes();
     let asked = loop {
-        let new = host.host.approvals().into_iter().find(|asked| !open.contains(&asked.ask_id));
+        let new = host
+            .host
+            .approvals()
+            .into_iter()
+            .find(|asked| !open.contains(&asked.ask_id));
         match new {
             Some(asked) => break asked,
             None => changes.changed().await.unwrap(),
         }
     };
-    let verdict = Verdict::Allow { scope, rule: None, valid_for_seconds: None, arguments: None };
+    let verdict = Verdict::Allow {
+        scope,
+        rule: None,
+        valid_for_seconds: None,
+        arguments: None,
+    };
     let by = toolpost_model::Principal::operator("ann");
     let decided = host.host.decide(asked.ask_id, verdict, &by).await.unwrap();
     assert_eq!(handle.answer().await.result().outcome, Outcome::Succeeded);
@@ -85,9 +109,19 @@ async fn hints_explanations_and_errors_name_the_id() {
     let hint = error.hint.unwrap_or_default();
     assert!(hint.contains("--allow evil.echo"), "{hint}");
     let explained = host.host.explain(host.request("echo", json!({}))).await;
-    let rules: Vec<&String> = explained.would_change.iter().flat_map(|change| &change.rules).collect();
-    assert!(rules.iter().any(|rule| *rule == "allow evil.echo"), "{rules:?}");
-    assert!(rules.iter().all(|rule| !rule.starts_with("allow echo")), "{rules:?}");
+    let rules: Vec<&String> = explained
+        .would_change
+        .iter()
+        .flat_map(|change| &change.rules)
+        .collect();
+    assert!(
+        rules.iter().any(|rule| *rule == "allow evil.echo"),
+        "{rules:?}"
+    );
+    assert!(
+        rules.iter().all(|rule| !rule.starts_with("allow echo")),
+        "{rules:?}"
+    );
 }
 
 fn old(rule: &str, ask_id: InvocationId) -> RememberedRule {
@@ -115,13 +149,28 @@ async fn a_rule_of_the_old_form_is_rewritten_to_the_tool_it_was_about_or_dropped
     // What an older host would have left behind: one that is on record, one that is not.
     let rules: Arc<MemoryRules> = Arc::default();
     rules.remember(&old("allow echo", asked)).unwrap();
-    rules.remember(&old("allow read_file", InvocationId::new())).unwrap();
-    rules.remember(&old("allow fs.read(src/**)", InvocationId::new())).unwrap();
+    rules
+        .remember(&old("allow read_file", InvocationId::new()))
+        .unwrap();
+    rules
+        .remember(&old("allow fs.read(src/**)", InvocationId::new()))
+        .unwrap();
     let host = host(&journal, &rules, Naming::Namespaced).await;
-    let kept: Vec<String> = rules.load().unwrap().into_iter().map(|kept| kept.rule).collect();
+    let kept: Vec<String> = rules
+        .load()
+        .unwrap()
+        .into_iter()
+        .map(|kept| kept.rule)
+        .collect();
     assert_eq!(kept, ["allow fs.read(src/**)", "allow evil.echo"]);
     assert!(runs(&host, "evil.echo").await && !runs(&host, "good.echo").await);
     assert!(!runs(&host, "good.read_file").await && !runs(&host, "tool-a.read_file").await);
-    let dropped = CatalogNotice::DroppedRule { rule: "allow read_file".to_owned() };
-    assert!(host.host.notices().contains(&dropped), "{:?}", host.host.notices());
+    let dropped = CatalogNotice::DroppedRule {
+        rule: "allow read_file".to_owned(),
+    };
+    assert!(
+        host.host.notices().contains(&dropped),
+        "{:?}",
+        host.host.notices()
+    );
 }

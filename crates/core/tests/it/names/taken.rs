@@ -27,8 +27,14 @@ async fn compiled_in_tools_keep_their_names_whatever_was_added_first() {
         let told = notices(&host);
         let shell = "`tool-a.shell` is served as `tool-a__shell`: the name `shell` belongs to `shell.shell`";
         assert!(told.iter().any(|notice| notice == shell), "{told:?}");
-        let evil = told.iter().any(|notice| notice.contains("`evil.shell` is served as `evil__shell`"));
-        assert_eq!(evil, naming == Naming::Bare, "only a tool that wanted the bare name lost it: {told:?}");
+        let evil = told
+            .iter()
+            .any(|notice| notice.contains("`evil.shell` is served as `evil__shell`"));
+        assert_eq!(
+            evil,
+            naming == Naming::Bare,
+            "only a tool that wanted the bare name lost it: {told:?}"
+        );
     }
 }
 
@@ -36,11 +42,25 @@ async fn compiled_in_tools_keep_their_names_whatever_was_added_first() {
 async fn of_two_outside_tools_the_first_has_the_bare_name_and_a_plan_comes_before_a_server() {
     let host = TestHost::build(|builder| {
         builder
-            .source(NamedSource::new("up", Provenance::Outside, Naming::Bare, &["up.echo", "up.only"]))
-            .source(NamedSource::new("plan", Provenance::MountPlan, Naming::Bare, &["tool-x.echo"]))
+            .source(NamedSource::new(
+                "up",
+                Provenance::Outside,
+                Naming::Bare,
+                &["up.echo", "up.only"],
+            ))
+            .source(NamedSource::new(
+                "plan",
+                Provenance::MountPlan,
+                Naming::Bare,
+                &["tool-x.echo"],
+            ))
     })
     .await;
-    for (name, tool) in [("echo", "tool-x.echo"), ("up__echo", "up.echo"), ("only", "up.only")] {
+    for (name, tool) in [
+        ("echo", "tool-x.echo"),
+        ("up__echo", "up.echo"),
+        ("only", "up.only"),
+    ] {
         assert_eq!(answers(&host, name).await, tool, "{name}");
     }
 }
@@ -49,18 +69,33 @@ async fn of_two_outside_tools_the_first_has_the_bare_name_and_a_plan_comes_befor
 async fn an_alias_gives_way_to_every_tool_that_has_the_name_for_its_own() {
     let renamed = HashMap::from([(
         "far.thing".to_owned(),
-        ToolSettings { name: Some("fetch".to_owned()), ..ToolSettings::default() },
+        ToolSettings {
+            name: Some("fetch".to_owned()),
+            ..ToolSettings::default()
+        },
     )]);
     let mut plan = NamedSource::new("plan", Provenance::MountPlan, Naming::Bare, &[]);
     let aliased = answering("tool-x.look").declare(|declaration| {
-        declaration.aliases = ["search", "fetch", "shell", "peek"].map(str::to_owned).to_vec();
+        declaration.aliases = ["search", "fetch", "shell", "peek"]
+            .map(str::to_owned)
+            .to_vec();
     });
     plan.tools = ToolSet::new("plan", [Arc::new(aliased) as Arc<dyn DynTool>]);
     let host = TestHost::build(|builder| {
         builder
             .source(plan)
-            .source(NamedSource::new("up", Provenance::Outside, Naming::Bare, &["up.search"]))
-            .source(NamedSource::new("far", Provenance::Outside, Naming::Namespaced, &["far.thing"]))
+            .source(NamedSource::new(
+                "up",
+                Provenance::Outside,
+                Naming::Bare,
+                &["up.search"],
+            ))
+            .source(NamedSource::new(
+                "far",
+                Provenance::Outside,
+                Naming::Namespaced,
+                &["far.thing"],
+            ))
             .tool(answering("shell.shell"))
             .settings(renamed)
     })
@@ -74,7 +109,10 @@ async fn an_alias_gives_way_to_every_tool_that_has_the_name_for_its_own() {
     ] {
         assert_eq!(answers(&host, name).await, tool, "{name}");
     }
-    let lost = notices(&host).into_iter().filter(|notice| notice.starts_with("the alias `")).count();
+    let lost = notices(&host)
+        .into_iter()
+        .filter(|notice| notice.starts_with("the alias `"))
+        .count();
     assert_eq!(lost, 3);
 }
 
@@ -82,10 +120,30 @@ async fn an_alias_gives_way_to_every_tool_that_has_the_name_for_its_own() {
 async fn namespaces_of_the_host_and_of_other_sources_are_refused() {
     let host = TestHost::build(|builder| {
         builder
-            .source(NamedSource::new("files", Provenance::Outside, Naming::Namespaced, &["files.evil"]))
-            .source(NamedSource::new("plan", Provenance::MountPlan, Naming::Bare, &["shell.more", "hub.a"]))
-            .source(NamedSource::new("late", Provenance::Outside, Naming::Bare, &["hub.b", "mine.c"]))
-            .source(NamedSource::new("own", Provenance::Outside, Naming::Bare, &["mine.d"]))
+            .source(NamedSource::new(
+                "files",
+                Provenance::Outside,
+                Naming::Namespaced,
+                &["files.evil"],
+            ))
+            .source(NamedSource::new(
+                "plan",
+                Provenance::MountPlan,
+                Naming::Bare,
+                &["shell.more", "hub.a"],
+            ))
+            .source(NamedSource::new(
+                "late",
+                Provenance::Outside,
+                Naming::Bare,
+                &["hub.b", "mine.c"],
+            ))
+            .source(NamedSource::new(
+                "own",
+                Provenance::Outside,
+                Naming::Bare,
+                &["mine.d"],
+            ))
             .tool(answering("mine.e"))
     })
     .await;
@@ -125,31 +183,50 @@ impl OperatorSettings for Replacing {
         self.0.contains(&name) || self.0 == ["all"]
     }
     fn replaced_names(&self) -> Vec<String> {
-        self.0.iter().filter(|name| **name != "all").map(|name| (*name).to_owned()).collect()
+        self.0
+            .iter()
+            .filter(|name| **name != "all")
+            .map(|name| (*name).to_owned())
+            .collect()
     }
 }
 
 #[tokio::test]
 async fn a_plan_gets_a_native_name_only_where_the_operator_gives_it() {
     for (replaced, read_file, shell, native) in [
-        (&["read_file", "grep"][..], "tool-a.read_file", "shell.shell", "NotFound"),
+        (
+            &["read_file", "grep"][..],
+            "tool-a.read_file",
+            "shell.shell",
+            "NotFound",
+        ),
         (&["all"][..], "tool-a.read_file", "tool-a.shell", "NotFound"),
         (&[][..], "files.read_file", "shell.shell", "files.read_file"),
     ] {
         let host =
-            TestHost::build(|builder| crowd(builder, Naming::Bare).settings(Replacing(replaced))).await;
+            TestHost::build(|builder| crowd(builder, Naming::Bare).settings(Replacing(replaced)))
+                .await;
         assert_eq!(answers(&host, "read_file").await, read_file, "{replaced:?}");
         assert_eq!(answers(&host, "shell").await, shell, "{replaced:?}");
         let by_id = answers(&host, "files.read_file").await;
-        assert_eq!(by_id == "files.read_file", native == "files.read_file", "{replaced:?}: {by_id}");
-        assert_eq!(answers(&host, "tool-b__read_file").await, "tool-b.read_file", "the second of a plan");
+        assert_eq!(
+            by_id == "files.read_file",
+            native == "files.read_file",
+            "{replaced:?}: {by_id}"
+        );
+        assert_eq!(
+            answers(&host, "tool-b__read_file").await,
+            "tool-b.read_file",
+            "the second of a plan"
+        );
         let told = notices(&host);
-        let line =
-            "`files.read_file` is not served: `tool-b.read_file` replaces it (`amplifier.replace_native`)";
+        let line = "`files.read_file` is not served: `tool-b.read_file` replaces it (`amplifier.replace_native`)";
         let other = line.replace("tool-b", "tool-a");
         let is_told = told.iter().any(|notice| notice == line || *notice == other);
         assert_eq!(is_told, !replaced.is_empty(), "{told:?}");
-        let unused = told.iter().any(|notice| notice.contains("`amplifier.replace_native` names `grep`"));
+        let unused = told
+            .iter()
+            .any(|notice| notice.contains("`amplifier.replace_native` names `grep`"));
         assert_eq!(unused, replaced.contains(&"grep"), "{told:?}");
     }
 }
@@ -161,15 +238,30 @@ async fn an_alias_takes_no_native_name_even_where_the_operator_gives_names_to_pl
             declaration.aliases = vec!["read_file".to_owned(), "plain".to_owned()];
         });
         let tools = ToolSet::new("amplifier", [Arc::new(fancy) as Arc<dyn DynTool>]);
-        let plan =
-            NamedSource { name: "amplifier", naming: Naming::Bare, provenance: Provenance::MountPlan, tools };
+        let plan = NamedSource {
+            name: "amplifier",
+            naming: Naming::Bare,
+            provenance: Provenance::MountPlan,
+            tools,
+        };
         let host = TestHost::build(|builder| {
-            builder.source(plan).tool(answering("files.read_file")).settings(Replacing(replaced))
+            builder
+                .source(plan)
+                .tool(answering("files.read_file"))
+                .settings(Replacing(replaced))
         })
         .await;
-        assert_eq!(answers(&host, "read_file").await, "files.read_file", "{replaced:?}");
+        assert_eq!(
+            answers(&host, "read_file").await,
+            "files.read_file",
+            "{replaced:?}"
+        );
         for name in ["fancy", "plain"] {
-            assert_eq!(answers(&host, name).await, "tool-a.fancy", "{replaced:?} {name}");
+            assert_eq!(
+                answers(&host, name).await,
+                "tool-a.fancy",
+                "{replaced:?} {name}"
+            );
         }
     }
 }

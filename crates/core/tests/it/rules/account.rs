@@ -9,12 +9,21 @@ fn compile(mode: Mode, lines: &[&str]) -> Policy {
     let parse = |line: &&str| match line.split_once(" for ") {
         Some((rule, principal)) => {
             let rule = Rule::parse(rule, RuleOrigin::Cli, "test").unwrap();
-            Rule { principal: Some(principal.to_owned()), ..rule }
+            Rule {
+                principal: Some(principal.to_owned()),
+                ..rule
+            }
         }
         None => Rule::parse(line, RuleOrigin::Cli, "test").unwrap(),
     };
     let rules = lines.iter().map(parse).collect();
-    Policy::compile(PolicySpec { mode, rules, places: places(), notes: Vec::new() }).unwrap()
+    Policy::compile(PolicySpec {
+        mode,
+        rules,
+        places: places(),
+        notes: Vec::new(),
+    })
+    .unwrap()
 }
 
 fn account(policy: &Policy, call: &str) -> (Behavior, Account) {
@@ -25,7 +34,11 @@ fn account(policy: &Policy, call: &str) -> (Behavior, Account) {
 }
 
 fn voices(account: &Account) -> Vec<(&str, RuleVoice)> {
-    account.considered.iter().map(|one| (one.rule.rule.as_str(), one.voice)).collect()
+    account
+        .considered
+        .iter()
+        .map(|one| (one.rule.rule.as_str(), one.voice))
+        .collect()
 }
 
 #[test]
@@ -74,11 +87,16 @@ fn a_rule_that_could_speak_of_what_nobody_can_read_decides() {
 
 #[test]
 fn more_rules_than_anybody_reads_are_counted() {
-    let lines: Vec<String> = (0..100).map(|n| format!("deny write_file(folder{n}/**)")).collect();
+    let lines: Vec<String> = (0..100)
+        .map(|n| format!("deny write_file(folder{n}/**)"))
+        .collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let (_, account) = account(&compile(Mode::Edits, &lines), "write: folder99/a");
     assert_eq!((account.considered.len(), account.left_out), (64, 36));
-    assert_eq!(account.considered[0].rule.rule, "deny write_file(folder99/**)", "who spoke comes first");
+    assert_eq!(
+        account.considered[0].rule.rule, "deny write_file(folder99/**)",
+        "who spoke comes first"
+    );
 }
 
 /// Each change as `what: rule or setting -> answer`.
@@ -89,7 +107,10 @@ fn changes(mode: Mode, rules: &[&str], call: &str) -> Vec<String> {
             assert_ne!(then, now, "{}", change.text);
         }
         let kind = serde_json::to_value(change.kind).unwrap();
-        let what = change.setting.clone().unwrap_or_else(|| change.rules.join("; "));
+        let what = change
+            .setting
+            .clone()
+            .unwrap_or_else(|| change.rules.join("; "));
         let then = change.then.map_or("?", Behavior::as_str);
         format!("{} {what} -> {then}", kind.as_str().unwrap()).replace("  ", " ")
     });
@@ -109,7 +130,12 @@ fn what_would_change_the_answer_was_tried() {
                 "mode mode: edits -> allow",
             ][..],
         ),
-        (Mode::Default, &["deny write_file"], "write: src/a.rs", &["remove_rule deny write_file -> ask"]),
+        (
+            Mode::Default,
+            &["deny write_file"],
+            "write: src/a.rs",
+            &["remove_rule deny write_file -> ask"],
+        ),
         (
             Mode::Bypass,
             &["deny write_file", "deny class:write"],
@@ -130,7 +156,10 @@ fn what_would_change_the_answer_was_tried() {
             Mode::Default,
             &["allow write_file"],
             "write: src/a.rs",
-            &["remove_rule allow write_file -> ask", "add_rule deny files.write_file(src/a.rs) -> deny"],
+            &[
+                "remove_rule allow write_file -> ask",
+                "add_rule deny files.write_file(src/a.rs) -> deny",
+            ],
         ),
         (
             Mode::Bypass,
@@ -152,12 +181,21 @@ fn what_would_change_the_answer_was_tried() {
                 "mode mode: edits -> allow",
             ],
         ),
-        (Mode::Default, &[], "read: a", &["add_rule deny files.read_file(ws:a) -> deny"]),
+        (
+            Mode::Default,
+            &[],
+            "read: a",
+            &["add_rule deny files.read_file(ws:a) -> deny"],
+        ),
         (
             Mode::Bypass,
             &[],
             "protected: .git/config",
-            &["answer -> allow", "setting protect -> ?", "setting sandbox.profile: none -> ?"],
+            &[
+                "answer -> allow",
+                "setting protect -> ?",
+                "setting sandbox.profile: none -> ?",
+            ],
         ),
         (
             Mode::Edits,
@@ -173,7 +211,10 @@ fn what_would_change_the_answer_was_tried() {
             Mode::Bypass,
             &[],
             "approved: x",
-            &["answer -> allow", "setting tools.\"people.ask\".approval_required: false -> ?"],
+            &[
+                "answer -> allow",
+                "setting tools.\"people.ask\".approval_required: false -> ?",
+            ],
         ),
         (
             Mode::Default,
@@ -187,7 +228,11 @@ fn what_would_change_the_answer_was_tried() {
             ],
         ),
     ] {
-        assert_eq!(changes(mode, rules, call), expected, "{mode} {rules:?} {call}");
+        assert_eq!(
+            changes(mode, rules, call),
+            expected,
+            "{mode} {rules:?} {call}"
+        );
     }
 }
 
@@ -195,5 +240,8 @@ fn what_would_change_the_answer_was_tried() {
 fn a_call_that_nobody_can_read_may_be_written_otherwise() {
     let (_, account) = account(&compile(Mode::Bypass, &["deny shell(rm *)"]), "shell: $x");
     let kinds: Vec<ChangeKind> = account.changes.iter().map(|change| change.kind).collect();
-    assert!(kinds.contains(&ChangeKind::Call) && kinds.contains(&ChangeKind::RemoveRule), "{kinds:?}");
+    assert!(
+        kinds.contains(&ChangeKind::Call) && kinds.contains(&ChangeKind::RemoveRule),
+        "{kinds:?}"
+    );
 }

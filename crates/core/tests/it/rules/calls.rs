@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolpost_core::Facts;
 use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, Arguments, Declaration, EffectClass, EffectOrigin, Effects,
-    ExecutionKind, PermissionInput, Principal, Provenance, ResourceKey, SandboxProfile,
+    Access, ArgumentKind, ArgumentMeaning, Arguments, Declaration, EffectClass, EffectOrigin,
+    Effects, ExecutionKind, PermissionInput, Principal, Provenance, ResourceKey, SandboxProfile,
 };
 
 /// A call, made up the way the host would see it.
@@ -30,7 +30,9 @@ impl MadeCall {
 
     /// Reads `TOOL: REST`.
     pub(crate) fn read(text: &str, confined: Option<SandboxProfile>) -> Self {
-        let (tool, rest) = text.split_once(':').unwrap_or_else(|| panic!("{text} is not a call"));
+        let (tool, rest) = text
+            .split_once(':')
+            .unwrap_or_else(|| panic!("{text} is not a call"));
         let rest = rest.trim();
         match tool.split_whitespace().collect::<Vec<_>>().as_slice() {
             ["shell"] => shell(rest, None, confined),
@@ -47,13 +49,19 @@ impl MadeCall {
             ["grep"] => files("grep", EffectClass::Read, &[(rest, Access::Read)]),
             ["write"] => files("write_file", EffectClass::Write, &[(rest, Access::Write)]),
             ["delete"] => files("delete_file", EffectClass::Write, &[(rest, Access::Write)]),
-            ["edit"] => {
-                files("edit_file", EffectClass::Write, &[(rest, Access::Read), (rest, Access::Write)])
-            }
+            ["edit"] => files(
+                "edit_file",
+                EffectClass::Write,
+                &[(rest, Access::Read), (rest, Access::Write)],
+            ),
             // Into folders that do not exist yet: the topmost is touched too.
             ["create"] => {
                 let top = rest.split('/').next().unwrap();
-                files("write_file", EffectClass::Write, &[(top, Access::Write), (rest, Access::Write)])
+                files(
+                    "write_file",
+                    EffectClass::Write,
+                    &[(top, Access::Write), (rest, Access::Write)],
+                )
             }
             ["protected"] => {
                 let mut call = files("write_file", EffectClass::Write, &[(rest, Access::Write)]);
@@ -68,27 +76,48 @@ impl MadeCall {
             }
             ["move"] => {
                 let (from, to) = rest.split_once(" -> ").unwrap();
-                let touched = [(from, Access::Read), (from, Access::Write), (to, Access::Write)];
+                let touched = [
+                    (from, Access::Read),
+                    (from, Access::Write),
+                    (to, Access::Write),
+                ];
                 files("move_file", EffectClass::Write, &touched)
             }
             ["http"] => http(rest, None),
             ["save", path] => http(rest, Some(path)),
             ["fetch"] => fetch(rest),
-            ["code"] => made("code.run_code", EffectClass::Execute, json!({ "code": rest }), |_| {}),
+            ["code"] => made(
+                "code.run_code",
+                EffectClass::Execute,
+                json!({ "code": rest }),
+                |_| {},
+            ),
             ["approved"] => made("people.ask", EffectClass::Read, json!({}), |declaration| {
                 declaration.interface.permission.approval_required = true;
             }),
             ["requested"] => {
-                let mut call =
-                    made("tool-desk.act", EffectClass::Execute, json!({ "command": rest }), |declaration| {
+                let mut call = made(
+                    "tool-desk.act",
+                    EffectClass::Execute,
+                    json!({ "command": rest }),
+                    |declaration| {
                         declaration.interface.permission.approval_requested = true;
-                    });
+                    },
+                );
                 call.declaration.provenance = Provenance::MountPlan;
                 call
             }
             ["tool", id, class] => {
-                let class = EffectClass::ALL.into_iter().find(|one| one.as_str() == *class).unwrap();
-                made(id, class, serde_json::from_str(rest).unwrap_or(json!({})), |_| {})
+                let class = EffectClass::ALL
+                    .into_iter()
+                    .find(|one| one.as_str() == *class)
+                    .unwrap();
+                made(
+                    id,
+                    class,
+                    serde_json::from_str(rest).unwrap_or(json!({})),
+                    |_| {},
+                )
             }
             // From outside: it says what its argument is, and nobody vouches for more.
             ["remote", id, kind] => remote(id, kind, rest),
@@ -97,16 +126,28 @@ impl MadeCall {
     }
 }
 
-fn made(id: &str, class: EffectClass, arguments: Value, change: impl FnOnce(&mut Declaration)) -> MadeCall {
+fn made(
+    id: &str,
+    class: EffectClass,
+    arguments: Value,
+    change: impl FnOnce(&mut Declaration),
+) -> MadeCall {
     let mut declaration = Declaration::new(id.parse().unwrap(), "");
     declaration.provenance = Provenance::CompiledIn;
     change(&mut declaration);
     let input = PermissionInput::new(Arguments::from_value(arguments));
-    MadeCall { declaration, effects: Effects::of(class), input }
+    MadeCall {
+        declaration,
+        effects: Effects::of(class),
+        input,
+    }
 }
 
 fn shell(command: &str, directory: Option<&str>, confined: Option<SandboxProfile>) -> MadeCall {
-    shell_of(json!({ "command": command, "working_directory": directory }), confined)
+    shell_of(
+        json!({ "command": command, "working_directory": directory }),
+        confined,
+    )
 }
 
 fn shell_with(variables: &[&str], command: &str, confined: Option<SandboxProfile>) -> MadeCall {
@@ -114,29 +155,49 @@ fn shell_with(variables: &[&str], command: &str, confined: Option<SandboxProfile
         // As other tools may take it, and in forms that mean nothing.
         ["list", variables @ ..] => json!(variables),
         ["odd", odd] => serde_json::from_str(odd).unwrap(),
-        variables => variables.iter().map(|one| one.split_once('=').unwrap()).collect(),
+        variables => variables
+            .iter()
+            .map(|one| one.split_once('=').unwrap())
+            .collect(),
     };
-    shell_of(json!({ "command": command, "environment": environment }), confined)
+    shell_of(
+        json!({ "command": command, "environment": environment }),
+        confined,
+    )
 }
 
 fn shell_of(arguments: Value, confined: Option<SandboxProfile>) -> MadeCall {
-    let mut call = made("shell.shell", EffectClass::Execute, arguments, |declaration| {
-        declaration.interface.execution.kind = ExecutionKind::Shell;
-        declaration.interface.permission.arguments = vec![
-            ArgumentMeaning::of("command", ArgumentKind::Command),
-            ArgumentMeaning::of("working_directory", ArgumentKind::Directory),
-            ArgumentMeaning::of("environment", ArgumentKind::Environment),
-        ];
-    });
+    let mut call = made(
+        "shell.shell",
+        EffectClass::Execute,
+        arguments,
+        |declaration| {
+            declaration.interface.execution.kind = ExecutionKind::Shell;
+            declaration.interface.permission.arguments = vec![
+                ArgumentMeaning::of("command", ArgumentKind::Command),
+                ArgumentMeaning::of("working_directory", ArgumentKind::Directory),
+                ArgumentMeaning::of("environment", ArgumentKind::Environment),
+            ];
+        },
+    );
     call.effects.confined = confined;
     call
 }
 
 /// A file tool names what it touches itself, resolved.
 fn files(name: &str, class: EffectClass, touched: &[(&str, Access)]) -> MadeCall {
-    let mut call = made(&format!("files.{name}"), class, json!({ "path": touched[0].0 }), |_| {});
+    let mut call = made(
+        &format!("files.{name}"),
+        class,
+        json!({ "path": touched[0].0 }),
+        |_| {},
+    );
     for (path, access) in touched {
-        let path = if path.starts_with('/') { (*path).to_owned() } else { format!("/w/{path}") };
+        let path = if path.starts_with('/') {
+            (*path).to_owned()
+        } else {
+            format!("/w/{path}")
+        };
         call.effects = call.effects.using(ResourceKey::path(&path), *access);
     }
     call
@@ -148,23 +209,37 @@ fn http(request: &str, save_to: Option<&str>) -> MadeCall {
         "" => json!({ "url": url }),
         method => json!({ "url": url, "method": method }),
     };
-    let mut call = made("http.http_request", EffectClass::Network, arguments, |declaration| {
-        declaration.interface.permission.arguments = vec![
-            ArgumentMeaning::of("url", ArgumentKind::Url),
-            ArgumentMeaning::of("method", ArgumentKind::Method),
-        ];
-        declaration.input.schema = json!({ "properties": { "method": { "default": "GET" } } }).into();
-    });
+    let mut call = made(
+        "http.http_request",
+        EffectClass::Network,
+        arguments,
+        |declaration| {
+            declaration.interface.permission.arguments = vec![
+                ArgumentMeaning::of("url", ArgumentKind::Url),
+                ArgumentMeaning::of("method", ArgumentKind::Method),
+            ];
+            declaration.input.schema =
+                json!({ "properties": { "method": { "default": "GET" } } }).into();
+        },
+    );
     if let Some(path) = save_to {
-        call.effects = call.effects.using(ResourceKey::path(&format!("/w/{path}")), Access::Write);
+        call.effects = call
+            .effects
+            .using(ResourceKey::path(&format!("/w/{path}")), Access::Write);
     }
     call
 }
 
 fn fetch(url: &str) -> MadeCall {
-    let mut call = made("http.fetch_page", EffectClass::Network, json!({ "url": url }), |declaration| {
-        declaration.interface.permission.arguments = vec![ArgumentMeaning::of("url", ArgumentKind::Url)];
-    });
+    let mut call = made(
+        "http.fetch_page",
+        EffectClass::Network,
+        json!({ "url": url }),
+        |declaration| {
+            declaration.interface.permission.arguments =
+                vec![ArgumentMeaning::of("url", ArgumentKind::Url)];
+        },
+    );
     call.effects.idempotent = true;
     call
 }
@@ -172,9 +247,14 @@ fn fetch(url: &str) -> MadeCall {
 fn remote(id: &str, kind: &str, rest: &str) -> MadeCall {
     let kind: ArgumentKind = serde_json::from_value(json!(kind)).unwrap();
     let argument = serde_json::from_str(rest).unwrap_or(json!(rest));
-    let mut call = made(id, EffectClass::Unknown, json!({ "it": argument }), |declaration| {
-        declaration.interface.permission.arguments = vec![ArgumentMeaning::of("it", kind)];
-    });
+    let mut call = made(
+        id,
+        EffectClass::Unknown,
+        json!({ "it": argument }),
+        |declaration| {
+            declaration.interface.permission.arguments = vec![ArgumentMeaning::of("it", kind)];
+        },
+    );
     call.effects = call.effects.as_stated_by(EffectOrigin::Claimed);
     call
 }

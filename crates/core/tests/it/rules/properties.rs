@@ -4,7 +4,8 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 use toolpost_core::{Facts, Policy, PolicyEngine, PolicySpec};
 use toolpost_model::{
-    Behavior, Decision, DelegatedVote, Mode, Principal, ReasonType, Rule, RuleOrigin, SandboxProfile,
+    Behavior, Decision, DelegatedVote, Mode, Principal, ReasonType, Rule, RuleOrigin,
+    SandboxProfile,
 };
 
 use super::{calls::MadeCall, places};
@@ -112,7 +113,8 @@ const COMMANDS: &[&str] = &[
 ];
 
 fn rule(effect: Behavior, origin: RuleOrigin) -> impl Strategy<Value = Rule> {
-    select(SELECTORS).prop_map(move |selector| Rule::new(effect, selector.parse().unwrap(), origin, "test"))
+    select(SELECTORS)
+        .prop_map(move |selector| Rule::new(effect, selector.parse().unwrap(), origin, "test"))
 }
 
 fn any_rule() -> impl Strategy<Value = Rule> {
@@ -129,7 +131,8 @@ fn any_call() -> impl Strategy<Value = String> {
     prop_oneof![
         select(CALLS).prop_map(str::to_owned),
         any_command().prop_map(|command| format!("shell: {command}")),
-        (any_command(), joiner(), any_command()).prop_map(|(a, join, b)| format!("shell: {a}{join}{b}")),
+        (any_command(), joiner(), any_command())
+            .prop_map(|(a, join, b)| format!("shell: {a}{join}{b}")),
     ]
 }
 
@@ -142,11 +145,20 @@ fn any_mode() -> impl Strategy<Value = Mode> {
 }
 
 fn any_confines() -> impl Strategy<Value = Option<SandboxProfile>> {
-    select(vec![None, Some(SandboxProfile::None), Some(SandboxProfile::WorkspaceWrite)])
+    select(vec![
+        None,
+        Some(SandboxProfile::None),
+        Some(SandboxProfile::WorkspaceWrite),
+    ])
 }
 
 fn policy(mode: Mode, rules: &[Rule]) -> Policy {
-    let spec = PolicySpec { mode, rules: rules.to_vec(), places: places(), notes: Vec::new() };
+    let spec = PolicySpec {
+        mode,
+        rules: rules.to_vec(),
+        places: places(),
+        notes: Vec::new(),
+    };
     Policy::compile(spec).unwrap()
 }
 

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolpost_a2a::wire::{ErrorCode, Refusal};
 use toolpost_core::{Acknowledged, CallHandle, CallOnRecord, CallRequest, Session, Standing};
-use toolpost_model::{InvocationId, ModelInput, NativeCallId, RequestId, TraceContext, canonical_json};
+use toolpost_model::{
+    InvocationId, ModelInput, NativeCallId, RequestId, TraceContext, canonical_json,
+};
 
 use super::{
     super::{
@@ -73,7 +75,9 @@ impl Begin {
             }
             begun
         });
-        begun.await.unwrap_or_else(|_| Err(Refusal::new(ErrorCode::Internal, "the task broke off")))
+        begun
+            .await
+            .unwrap_or_else(|_| Err(Refusal::new(ErrorCode::Internal, "the task broke off")))
     }
 
     /// The id of the task: always the same for the same message.
@@ -87,14 +91,29 @@ impl Begin {
     }
 
     fn mark(&self) -> Mark {
-        let calls: Vec<_> =
-            self.calls.iter().map(|call| (&call.tool_call_id, &call.tool, &call.input)).collect();
+        let calls: Vec<_> = self
+            .calls
+            .iter()
+            .map(|call| (&call.tool_call_id, &call.tool, &call.input))
+            .collect();
         let hash = hash(&json!([self.message_id, calls]));
-        let digest = hash.iter().take(16).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-        Mark { calls: self.calls.len(), events: self.tells_events, digest }
+        let digest = hash
+            .iter()
+            .take(16)
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        Mark {
+            calls: self.calls.len(),
+            events: self.tells_events,
+            digest,
+        }
     }
 
-    async fn earlier_or_new(&self, face: &Arc<Face>, id: &str, mark: &Mark) -> Result<Arc<Task>, Refusal> {
+    async fn earlier_or_new(
+        &self,
+        face: &Arc<Face>,
+        id: &str,
+        mark: &Mark,
+    ) -> Result<Arc<Task>, Refusal> {
         if self.is_first {
             return self.begin(face, id, mark).await;
         }
@@ -111,9 +130,18 @@ impl Begin {
             return Ok(*digest == mark.digest);
         }
         // The record has hashes of the requests only, and the host knows how to make those.
-        let Some(first) = self.calls.first() else { return Ok(false) };
+        let Some(first) = self.calls.first() else {
+            return Ok(false);
+        };
         for events in [true, false] {
-            let request = self.request_id(face, first, &Mark { events, ..mark.clone() });
+            let request = self.request_id(
+                face,
+                first,
+                &Mark {
+                    events,
+                    ..mark.clone()
+                },
+            );
             let earlier = face.host.earlier(&self.session, &request).await;
             if earlier.map_err(|error| journal_trouble(&error))?.is_some() {
                 return Ok(true);
@@ -159,7 +187,11 @@ impl Begin {
     }
 
     fn request_id(&self, face: &Face, call: &AskedCall, mark: &Mark) -> RequestId {
-        request_id(&face.host.redacted(&self.message_id), &call.tool_call_id, mark)
+        request_id(
+            &face.host.redacted(&self.message_id),
+            &call.tool_call_id,
+            mark,
+        )
     }
 
     fn request(&self, face: &Face, call: &AskedCall, task: &str, mark: &Mark) -> CallRequest {
@@ -178,7 +210,10 @@ impl Begin {
     /// The call, once it is on record: nobody hears of a task before that.
     async fn on_record(&self, face: &Face, handle: &CallHandle) -> Result<CallOnRecord, Refusal> {
         handle.accepted().await;
-        let read = face.host.recorded_call(handle.invocation_id(), self.session.principal()).await;
+        let read = face
+            .host
+            .recorded_call(handle.invocation_id(), self.session.principal())
+            .await;
         let why = match (read, handle.standing()) {
             (Ok(Some(call)), _) => return Ok(call),
             (Err(error), _) => return Err(journal_trouble(&error)),

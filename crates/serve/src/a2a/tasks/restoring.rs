@@ -38,7 +38,10 @@ pub(super) fn call_of_task(call: &CallOnRecord) -> CallOfTask {
     let ids = call.request_id.as_ref().and_then(ids_in);
     CallOfTask {
         invocation_id: call.invocation_id,
-        tool_call_id: ids.map_or_else(|| call.invocation_id.to_string(), |(_, tool_call, _)| tool_call),
+        tool_call_id: ids.map_or_else(
+            || call.invocation_id.to_string(),
+            |(_, tool_call, _)| tool_call,
+        ),
         tool: call.tool.clone(),
         input: call.sent.clone(),
         began_at: call.began_at,
@@ -47,8 +50,11 @@ pub(super) fn call_of_task(call: &CallOnRecord) -> CallOfTask {
 
 /// Whether a task can be told from these calls alone: all of them are there and have ended.
 pub(super) fn is_whole(calls: &[CallOnRecord]) -> bool {
-    let mark = calls.iter().find_map(|call| ids_in(call.request_id.as_ref()?));
-    mark.is_some_and(|(_, _, mark)| mark.calls == calls.len()) && calls.iter().all(|call| call.end.is_some())
+    let mark = calls
+        .iter()
+        .find_map(|call| ids_in(call.request_id.as_ref()?));
+    mark.is_some_and(|(_, _, mark)| mark.calls == calls.len())
+        && calls.iter().all(|call| call.end.is_some())
 }
 
 /// The task of some calls that carry one mark. `None` where they cannot be one task.
@@ -58,7 +64,9 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
     let owner = first.principal.clone();
     let context_id = context_of(&first.session_id, &owner)?;
     let id = first.correlation_id.clone()?;
-    let ids = calls.iter().find_map(|call| ids_in(call.request_id.as_ref()?));
+    let ids = calls
+        .iter()
+        .find_map(|call| ids_in(call.request_id.as_ref()?));
     let (message_id, mark) = match ids {
         Some((message_id, _, mark)) => (message_id, Some(mark)),
         None => (format!("{id}-0"), None),
@@ -73,7 +81,9 @@ pub(super) fn task(mut calls: Vec<CallOnRecord>) -> Option<Arc<Task>> {
         message_id,
         calls: calls.iter().map(call_of_task).collect(),
         tells_events: mark.as_ref().is_none_or(|mark| mark.events),
-        missing: mark.as_ref().map_or(0, |mark| mark.calls.saturating_sub(calls.len())),
+        missing: mark
+            .as_ref()
+            .map_or(0, |mark| mark.calls.saturating_sub(calls.len())),
         digest: mark.map(|mark| mark.digest),
     });
     let mut ends: Vec<_> = calls
@@ -99,7 +109,11 @@ mod tests {
     use super::{Mark, request_id, task};
 
     fn call(id: &str, of: usize) -> CallOnRecord {
-        let mark = Mark { calls: of, events: true, digest: "d".to_owned() };
+        let mark = Mark {
+            calls: of,
+            events: true,
+            digest: "d".to_owned(),
+        };
         CallOnRecord {
             invocation_id: InvocationId::new(),
             session_id: SessionId::new("a2a:ann:ctx"),
@@ -123,8 +137,14 @@ mod tests {
     fn the_arguments_of_a_task_count_for_its_memory() {
         assert!(task(vec![call("c", 1)]).unwrap().bytes() < 10_000);
         let small = json!([{ "n": 1 }]);
-        for (sent, least) in [(json!("x".repeat(1 << 20)), 3 << 20), (json!(vec![small; 1_000]), 300_000)] {
-            let call = CallOnRecord { sent: Some(sent), ..call("c", 1) };
+        for (sent, least) in [
+            (json!("x".repeat(1 << 20)), 3 << 20),
+            (json!(vec![small; 1_000]), 300_000),
+        ] {
+            let call = CallOnRecord {
+                sent: Some(sent),
+                ..call("c", 1)
+            };
             let bytes = task(vec![call]).unwrap().bytes();
             assert!(bytes > least, "{bytes}");
         }
@@ -145,7 +165,11 @@ mod tests {
             task.ended(0, None, &result, Timestamp::UNIX_EPOCH);
             let told = task.snapshot(task.length());
             assert_eq!((told.status.state, told.artifacts.len()), (end, 1));
-            let why = told.status.message.map(|message| format!("{:?}", message.parts)).unwrap_or_default();
+            let why = told
+                .status
+                .message
+                .map(|message| format!("{:?}", message.parts))
+                .unwrap_or_default();
             assert_eq!(why.contains("2 of the 3 calls"), of == 3, "{why}");
         }
     }

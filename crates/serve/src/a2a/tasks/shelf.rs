@@ -71,7 +71,13 @@ impl Tasks {
         if let Some(kept) = shelf.tasks.get(&task.id) {
             return (Arc::clone(&kept.task), false);
         }
-        shelf.tasks.insert(task.id.clone(), Kept { task: Arc::clone(&task), looked_at });
+        shelf.tasks.insert(
+            task.id.clone(),
+            Kept {
+                task: Arc::clone(&task),
+                looked_at,
+            },
+        );
         drop(shelf);
         self.make_room();
         (task, true)
@@ -80,19 +86,34 @@ impl Tasks {
     /// What becomes of the message that a task is made of: of the one that came first.
     pub(super) fn beginning(&self, id: &str, digest: &str) -> Beginning {
         let mut shelf = self.shelf();
-        let new = || Beginning { digest: digest.to_owned(), task: Arc::default() };
-        shelf.beginnings.entry(id.to_owned()).or_insert_with(new).clone()
+        let new = || Beginning {
+            digest: digest.to_owned(),
+            task: Arc::default(),
+        };
+        shelf
+            .beginnings
+            .entry(id.to_owned())
+            .or_insert_with(new)
+            .clone()
     }
 
     /// A task whose calls are only just being put on record.
     pub(super) fn still_beginning(&self, id: &str) -> Option<Beginning> {
-        self.shelf().beginnings.get(id).filter(|beginning| !beginning.task.initialized()).cloned()
+        self.shelf()
+            .beginnings
+            .get(id)
+            .filter(|beginning| !beginning.task.initialized())
+            .cloned()
     }
 
     /// Nothing came of a message.
     pub(super) fn forget_beginning(&self, id: &str) {
         let mut shelf = self.shelf();
-        if shelf.beginnings.get(id).is_some_and(|beginning| !beginning.task.initialized()) {
+        if shelf
+            .beginnings
+            .get(id)
+            .is_some_and(|beginning| !beginning.task.initialized())
+        {
             shelf.beginnings.remove(id);
         }
     }
@@ -101,9 +122,13 @@ impl Tasks {
     pub(in super::super) fn make_room(&self) {
         let mut shelf = self.shelf();
         let ended = shelf.tasks.values().filter(|kept| kept.task.is_over());
-        let mut ended: Vec<(u64, Arc<Task>)> =
-            ended.map(|kept| (kept.looked_at, Arc::clone(&kept.task))).collect();
-        let (mut count, mut bytes) = (ended.len(), ended.iter().map(|(_, task)| task.bytes()).sum::<usize>());
+        let mut ended: Vec<(u64, Arc<Task>)> = ended
+            .map(|kept| (kept.looked_at, Arc::clone(&kept.task)))
+            .collect();
+        let (mut count, mut bytes) = (
+            ended.len(),
+            ended.iter().map(|(_, task)| task.bytes()).sum::<usize>(),
+        );
         if count <= KEPT && bytes <= KEPT_BYTES {
             return;
         }
@@ -116,8 +141,14 @@ impl Tasks {
             shelf.tasks.remove(&task.id);
             (count, bytes) = (count - 1, bytes - task.bytes());
         }
-        let Shelf { tasks, beginnings, .. } = &mut *shelf;
-        beginnings
-            .retain(|_, beginning| beginning.task.get().is_none_or(|task| tasks.contains_key(&task.id)));
+        let Shelf {
+            tasks, beginnings, ..
+        } = &mut *shelf;
+        beginnings.retain(|_, beginning| {
+            beginning
+                .task
+                .get()
+                .is_none_or(|task| tasks.contains_key(&task.id))
+        });
     }
 }

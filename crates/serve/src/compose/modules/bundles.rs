@@ -12,8 +12,13 @@ const LONGEST_KEY: usize = 80;
 pub(super) fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
     let missing = &config.missing_bundles;
     let is_shared = |include: &Include, key: &str| {
-        let other = |other: &Include| other.source != include.source && bundle_key(&other.source) == key;
-        missing.iter().any(other) || config.modules.iter().any(|module| module.id.as_str() == key)
+        let other =
+            |other: &Include| other.source != include.source && bundle_key(&other.source) == key;
+        missing.iter().any(other)
+            || config
+                .modules
+                .iter()
+                .any(|module| module.id.as_str() == key)
     };
     let failure = |include: &Include| {
         let text = include.source.to_string();
@@ -38,7 +43,9 @@ pub(super) fn missing_bundles(config: &HostConfig) -> Vec<LoadFailure> {
 
 fn message(include: &Include) -> String {
     match &include.source {
-        ModuleSource::Unspoken { text, why } => format!("{}: the bundle `{text}`: {why}", include.place),
+        ModuleSource::Unspoken { text, why } => {
+            format!("{}: the bundle `{text}`: {why}", include.place)
+        }
         ModuleSource::Git { .. }
         | ModuleSource::Archive { .. }
         | ModuleSource::Path(_)
@@ -52,8 +59,15 @@ fn message(include: &Include) -> String {
 /// A name for a bundle that a person can type as a key: its repository and its file, or its name as written.
 fn bundle_key(source: &ModuleSource) -> String {
     let text = match source {
-        ModuleSource::Git { url, subdirectory, .. } | ModuleSource::Archive { url, subdirectory } => {
-            let repository = url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        ModuleSource::Git {
+            url, subdirectory, ..
+        }
+        | ModuleSource::Archive { url, subdirectory } => {
+            let repository = url
+                .trim_end_matches('/')
+                .rsplit('/')
+                .next()
+                .unwrap_or_default();
             let repository = repository.trim_end_matches(".git");
             match subdirectory {
                 Some(inner) => format!("{repository} {inner}"),
@@ -64,8 +78,12 @@ fn bundle_key(source: &ModuleSource) -> String {
             source.to_string()
         }
     };
-    let ended = [".yaml", ".yml", ".md"].into_iter().find_map(|ending| text.strip_suffix(ending));
-    let words = ended.unwrap_or(&text).split(|c: char| !c.is_ascii_alphanumeric());
+    let ended = [".yaml", ".yml", ".md"]
+        .into_iter()
+        .find_map(|ending| text.strip_suffix(ending));
+    let words = ended
+        .unwrap_or(&text)
+        .split(|c: char| !c.is_ascii_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let mut key = words.join("-");
     key.truncate(LONGEST_KEY);
@@ -91,7 +109,10 @@ mod tests {
             let source = ModuleSource::parse(text, Path::new("/")).unwrap();
             assert_eq!(bundle_key(&source), expected);
         }
-        let named = ModuleSource::Unspoken { text: "mine:behaviors/no".to_owned(), why: String::new() };
+        let named = ModuleSource::Unspoken {
+            text: "mine:behaviors/no".to_owned(),
+            why: String::new(),
+        };
         assert_eq!(bundle_key(&named), "bundle-mine-behaviors-no");
     }
 
@@ -102,11 +123,16 @@ mod tests {
             place: String::new(),
         };
         let missing_bundles_of = vec![include("git+https://a/o/r"), include("git+https://b/o/r")];
-        let config = HostConfig { missing_bundles: missing_bundles_of, ..HostConfig::default() };
+        let config = HostConfig {
+            missing_bundles: missing_bundles_of,
+            ..HostConfig::default()
+        };
         let failures = missing_bundles(&config);
         assert_ne!(failures[0].module, failures[1].module);
         assert!(
-            failures.iter().all(|failure| failure.module.as_str().starts_with("bundle-r-")),
+            failures
+                .iter()
+                .all(|failure| failure.module.as_str().starts_with("bundle-r-")),
             "{failures:?}"
         );
     }

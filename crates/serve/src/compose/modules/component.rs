@@ -6,7 +6,9 @@ use toolpost_amplifier::{LoadFailure, PlannedModule};
 use toolpost_config::{HostConfig, WasmConfig};
 use toolpost_model::Access;
 use toolpost_sources::RustModule;
-use toolpost_wasm::{DirectoryAccess, DirectoryGrant, WasmError, WasmModule, WasmModules, WasmSettings};
+use toolpost_wasm::{
+    DirectoryAccess, DirectoryGrant, WasmError, WasmModule, WasmModules, WasmSettings,
+};
 
 use super::failed;
 
@@ -25,8 +27,12 @@ impl Components {
         artifact: &Path,
         sha256: Option<&str>,
     ) -> Result<WasmModule, LoadFailure> {
-        let engine = self.engine(config).map_err(|error| failed(module, error.to_string()))?;
-        engine.load(module, artifact, sha256, settings(config, module)).await
+        let engine = self
+            .engine(config)
+            .map_err(|error| failed(module, error.to_string()))?;
+        engine
+            .load(module, artifact, sha256, settings(config, module))
+            .await
     }
 
     /// A component that looks at calls. It is mounted like a module in Rust.
@@ -37,8 +43,12 @@ impl Components {
         artifact: &Path,
         sha256: Option<&str>,
     ) -> Result<RustModule, LoadFailure> {
-        let engine = self.engine(config).map_err(|error| failed(module, error.to_string()))?;
-        let hook = engine.load_hook(module, artifact, sha256, settings(config, module)).await?;
+        let engine = self
+            .engine(config)
+            .map_err(|error| failed(module, error.to_string()))?;
+        let hook = engine
+            .load_hook(module, artifact, sha256, settings(config, module))
+            .await?;
         Ok(RustModule::hook(module.id.as_str(), hook).config(module.config.clone()))
     }
 
@@ -55,7 +65,10 @@ fn settings(config: &HostConfig, module: &PlannedModule) -> WasmSettings {
     let granted = config.amplifier.wasm.get(module.id.as_str());
     let settings = granted.map_or_else(WasmSettings::default, granted_settings);
     match config.amplifier.mount_timeout {
-        Some(load_time) => WasmSettings { load_time, ..settings },
+        Some(load_time) => WasmSettings {
+            load_time,
+            ..settings
+        },
         None => settings,
     }
 }

@@ -19,13 +19,22 @@ pub(super) fn sidecar(
     name: &str,
     process: &Process,
 ) -> Result<GrpcModule, LoadFailure> {
-    let root = root.ok_or_else(|| failed(module, "a program needs a folder that it lies in".to_owned()))?;
+    let root = root.ok_or_else(|| {
+        failed(
+            module,
+            "a program needs a folder that it lies in".to_owned(),
+        )
+    })?;
     let amplifier = &config.amplifier;
     let mut variables = amplifier.environment.clone();
     variables.extend(passed(config));
     let children = ChildSettings {
         profile: amplifier.sandbox.unwrap_or(config.sandbox.profile),
-        readable: [process.children.readable.clone(), amplifier.readable.clone()].concat(),
+        readable: [
+            process.children.readable.clone(),
+            amplifier.readable.clone(),
+        ]
+        .concat(),
         ..process.children.clone()
     };
     let parts = SidecarParts {

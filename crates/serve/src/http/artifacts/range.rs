@@ -13,11 +13,19 @@ pub(super) enum Asked {
 
 /// Several ranges, other units and what cannot be read are answered as if nothing had been asked.
 pub(super) fn asked(header: &str, size: u64) -> Asked {
-    let Some((unit, range)) = header.split_once('=') else { return Asked::All };
-    let Some((first, last)) = range.trim().split_once('-') else { return Asked::All };
+    let Some((unit, range)) = header.split_once('=') else {
+        return Asked::All;
+    };
+    let Some((first, last)) = range.trim().split_once('-') else {
+        return Asked::All;
+    };
     let number = |text: &str| -> Option<u64> {
         // `parse` would take a plus sign.
-        if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            text.parse().ok()
+        } else {
+            None
+        }
     };
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return Asked::All;
@@ -36,7 +44,11 @@ pub(super) fn asked(header: &str, size: u64) -> Asked {
             _ => return Asked::All,
         },
     };
-    if from < to { Asked::Part { from, to } } else { Asked::Nothing }
+    if from < to {
+        Asked::Part { from, to }
+    } else {
+        Asked::Nothing
+    }
 }
 
 #[cfg(test)]

@@ -71,7 +71,11 @@ impl Speaking {
             Ok(Reply::Nothing) => StatusCode::ACCEPTED.into_response(),
             Ok(reply) => json(&wire::answer(&self.id, reply)),
             Err(fault) => {
-                let status = if self.asker.is_some() { fault.status } else { StatusCode::OK };
+                let status = if self.asker.is_some() {
+                    fault.status
+                } else {
+                    StatusCode::OK
+                };
                 refused(&self.face, Some(&self.id), fault, status)
             }
         }
@@ -84,14 +88,28 @@ impl Speaking {
         if first.is_some() {
             alive.reset();
         }
-        let telling = Telling { speaking: self, first, exchange: Some(exchange), alive };
+        let telling = Telling {
+            speaking: self,
+            first,
+            exchange: Some(exchange),
+            alive,
+        };
         let frames = stream::unfold(telling, |mut telling| async move {
-            telling.next().await.map(|frame| (Ok::<_, Infallible>(frame), telling))
+            telling
+                .next()
+                .await
+                .map(|frame| (Ok::<_, Infallible>(frame), telling))
         });
         let mut response = Response::new(Body::from_stream(frames));
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        );
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-cache, no-store"),
+        );
         headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
         response
     }
@@ -141,7 +159,9 @@ fn frame(pieces: &[Bytes]) -> Bytes {
     let length: usize = pieces.iter().map(Bytes::len).sum();
     let mut frame = BytesMut::with_capacity(BEFORE.len() + length + 2);
     frame.extend_from_slice(BEFORE);
-    pieces.iter().for_each(|piece| frame.extend_from_slice(piece));
+    pieces
+        .iter()
+        .for_each(|piece| frame.extend_from_slice(piece));
     frame.extend_from_slice(b"\n\n");
     frame.freeze()
 }
@@ -150,10 +170,19 @@ fn frame(pieces: &[Bytes]) -> Bytes {
 pub(super) fn json(pieces: &[Bytes; 3]) -> Response {
     let body = match pieces {
         [whole, rest, last] if rest.is_empty() && last.is_empty() => Body::from(whole.clone()),
-        pieces => Body::new(Pieces(pieces.iter().filter(|piece| !piece.is_empty()).cloned().collect())),
+        pieces => Body::new(Pieces(
+            pieces
+                .iter()
+                .filter(|piece| !piece.is_empty())
+                .cloned()
+                .collect(),
+        )),
     };
     let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -165,7 +194,10 @@ pub(super) fn refused(face: &Face, id: Option<&Id>, fault: Fault, status: Status
         let wait = HeaderValue::from(streams::RETRY_AFTER.as_secs());
         response.headers_mut().insert(header::RETRY_AFTER, wait);
     }
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -180,7 +212,12 @@ impl hyper::body::Body for Pieces {
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.get_mut().0.pop_front().map(|piece| Ok(Frame::data(piece))))
+        Poll::Ready(
+            self.get_mut()
+                .0
+                .pop_front()
+                .map(|piece| Ok(Frame::data(piece))),
+        )
     }
 
     fn is_end_stream(&self) -> bool {
@@ -200,7 +237,10 @@ pub(super) struct WhileRead {
 
 impl WhileRead {
     pub(super) fn begin(stay: &Arc<Stay>) -> Self {
-        Self { stay: Arc::clone(stay), until: stay.attach_reader() }
+        Self {
+            stay: Arc::clone(stay),
+            until: stay.attach_reader(),
+        }
     }
 
     pub(super) fn token(&self) -> CancellationToken {

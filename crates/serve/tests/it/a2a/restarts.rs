@@ -13,7 +13,9 @@ use super::{
 
 async fn serve(place: &Place, tools: &[MockTool]) -> Running {
     let add = |builder, tool: &MockTool| toolpost_serve::ServerBuilder::tool(builder, tool.clone());
-    place.start_with(|builder| tools.iter().fold(builder, add)).await
+    place
+        .start_with(|builder| tools.iter().fold(builder, add))
+        .await
 }
 
 /// The same, whatever the host called its messages and whichever call was faster.
@@ -54,7 +56,11 @@ async fn a_task_is_told_the_same_after_a_restart_and_a_repeat_runs_nothing() {
         server.shut_down().await;
 
         let server = serve(&place, &tools).await;
-        let again = result(&server, rpc(dialect.method("get"), &json!({ "id": first["id"] }))).await;
+        let again = result(
+            &server,
+            rpc(dialect.method("get"), &json!({ "id": first["id"] })),
+        )
+        .await;
         assert_eq!(told_again(&again), told_again(&first));
         assert_eq!(events(&again["history"]).len(), 9);
         let repeated = dialect.task(&result(&server, send).await);
@@ -73,7 +79,12 @@ async fn a_task_is_told_the_same_after_a_restart_and_a_repeat_runs_nothing() {
 fn a_call_that_was_cut_off_is_told_as_it_is() {
     let place = Place::without_native_tools();
     let tools = [add().class(EffectClass::Write).gate(&Gate::new())];
-    let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
     let killed = runtime();
     let call = Dialect::Newer.call("c1", "add", &json!({ "a": 1 }));
     let params = json!({
@@ -95,8 +106,13 @@ fn a_call_that_was_cut_off_is_told_as_it_is() {
         let server = serve(&place, &tools).await;
         let task = result(&server, rpc("GetTask", &json!({ "id": id }))).await;
         assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{task}");
-        assert_eq!(events(&task["history"]), ["tool-call", "tool-call", "tool-error"]);
-        let why = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+        assert_eq!(
+            events(&task["history"]),
+            ["tool-call", "tool-call", "tool-error"]
+        );
+        let why = task["status"]["message"]["parts"][0]["text"]
+            .as_str()
+            .unwrap();
         assert!(why.contains("may or may not"), "{why}");
         assert_eq!(tools[0].call_count(), 1, "it was not run again");
     });
@@ -123,7 +139,10 @@ async fn a_message_id_belongs_to_one_message_also_after_a_restart() {
         &[call("c2", 2), call("c1", 1)],
         &[call("c1", 1), call("c2", 7)],
         &[call("x", 1), call("y", 2)],
-        &[call("c1", 1), dialect.call("c2", "other", &json!({ "a": 2 }))],
+        &[
+            call("c1", 1),
+            dialect.call("c2", "other", &json!({ "a": 2 })),
+        ],
     ];
     let check = async |server: &Running| {
         for other in others {
@@ -132,7 +151,11 @@ async fn a_message_id_belongs_to_one_message_also_after_a_restart() {
         let again = dialect.task(&result(server, send(&genuine)).await);
         assert_eq!(told_again(&again), told_again(&first));
         let listed = result(server, rpc("ListTasks", &json!({}))).await;
-        assert_eq!((&listed["totalSize"], tools[0].call_count()), (&json!(1), 2), "nothing ran: {listed}");
+        assert_eq!(
+            (&listed["totalSize"], tools[0].call_count()),
+            (&json!(1), 2),
+            "nothing ran: {listed}"
+        );
     };
     check(&server).await;
     server.shut_down().await;
@@ -150,7 +173,11 @@ async fn a_task_without_events_has_none_after_a_restart() {
     });
     let params = json!({ "message": Dialect::Newer.message("m1", &[call]) });
     let first = Dialect::Newer.task(&result(&server, rpc("SendMessage", &params)).await);
-    assert_eq!(events(&first["history"]), ["tool-call"], "only the user's own: {first}");
+    assert_eq!(
+        events(&first["history"]),
+        ["tool-call"],
+        "only the user's own: {first}"
+    );
     server.shut_down().await;
     let server = serve(&place, &tools).await;
     let again = result(&server, rpc("GetTask", &json!({ "id": first["id"] }))).await;
@@ -161,13 +188,18 @@ async fn a_task_without_events_has_none_after_a_restart() {
 #[tokio::test]
 async fn a_call_whose_id_is_its_secret_is_known_again() {
     let place = Place::without_native_tools();
-    let tools = [MockTool::named("demo.unlock").class(EffectClass::Read).output("open").schema(json!({
-        "type": "object", "properties": { "pin": { "type": "string", "x-sensitive": true } }
-    }))];
+    let tools = [MockTool::named("demo.unlock")
+        .class(EffectClass::Read)
+        .output("open")
+        .schema(json!({
+            "type": "object", "properties": { "pin": { "type": "string", "x-sensitive": true } }
+        }))];
     let dialect = Dialect::Newer;
     let send = |pin: &str| {
-        let mut message =
-            dialect.message("m1", &[dialect.call("horse-battery", "unlock", &json!({ "pin": pin }))]);
+        let mut message = dialect.message(
+            "m1",
+            &[dialect.call("horse-battery", "unlock", &json!({ "pin": pin }))],
+        );
         message["contextId"] = json!("ctx");
         rpc("SendMessage", &json!({ "message": message }))
     };
@@ -178,5 +210,9 @@ async fn a_call_whose_id_is_its_secret_is_known_again() {
     let server = serve(&place, &tools).await;
     assert_eq!(refused(&server, send("staple")).await, -32602);
     let again = dialect.task(&result(&server, send("horse-battery")).await);
-    assert_eq!((&again["id"], tools[0].call_count()), (&first["id"], 1), "{again}");
+    assert_eq!(
+        (&again["id"], tools[0].call_count()),
+        (&first["id"], 1),
+        "{again}"
+    );
 }

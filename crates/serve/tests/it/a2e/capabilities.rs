@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use toolpost_a2e::{
-    Body, CallError, CapabilityName, ErrorMessage, ListOptions, Message, Notice, OtherBody, ToolApi,
-    ToolCallResponse, ToolDefinition, ToolListResponse, ToolResult,
+    Body, CallError, CapabilityName, ErrorMessage, ListOptions, Message, Notice, OtherBody,
+    ToolApi, ToolCallResponse, ToolDefinition, ToolListResponse, ToolResult,
 };
 use toolpost_model::{BoxFuture, Declaration};
 use toolpost_serve::a2e::{Capability, Handled, Peer};
@@ -23,41 +23,66 @@ struct Other {
 
 impl Other {
     fn named(plugin: &'static str, priority: i32) -> Self {
-        Self { plugin, priority, exclusive: false }
+        Self {
+            plugin,
+            priority,
+            exclusive: false,
+        }
     }
 
     fn tool(&self) -> ToolDefinition {
         let id = format!("other.{}_tool", self.plugin).parse().unwrap();
-        ToolDefinition::of(&format!("{}_tool", self.plugin), &Declaration::new(id, "Another's tool"), false)
+        ToolDefinition::of(
+            &format!("{}_tool", self.plugin),
+            &Declaration::new(id, "Another's tool"),
+            false,
+        )
     }
 
     fn answer(&self, peer: &Peer, message: &Message) -> Handled {
         match &message.body {
             Body::ToolListRequest(_) => {
                 let tools = vec![self.tool()];
-                Handled::with(Body::ToolListResponse(ToolListResponse { req_id: String::new(), tools }))
+                Handled::with(Body::ToolListResponse(ToolListResponse {
+                    req_id: String::new(),
+                    tools,
+                }))
             }
             Body::ToolCallRequest(call) if call.tool_name == self.tool().name => {
                 let data = json!({ "success": true, "tool_name": call.tool_name, "duration_ms": 0, "data": "other" });
                 let data: ToolResult = serde_json::from_value(data).unwrap();
-                let response = ToolCallResponse { req_id: String::new(), data, created_at: 0.0 };
+                let response = ToolCallResponse {
+                    req_id: String::new(),
+                    data,
+                    created_at: 0.0,
+                };
                 Handled::with(Body::ToolCallResponse(response))
             }
             Body::Other(other) if other.kind == "demo/panic/req" => panic!("on purpose"),
             Body::Other(other) if other.kind == "demo/push/req" => {
-                let pushed = OtherBody { kind: "demo/pushed".to_owned(), fields: Map::new() };
+                let pushed = OtherBody {
+                    kind: "demo/pushed".to_owned(),
+                    fields: Map::new(),
+                };
                 assert!(peer.push(Body::Other(pushed)));
                 Handled::with(demo(json!({ "by": [self.plugin] })))
             }
-            Body::Other(_) => Handled::with(demo(json!({ "by": [self.plugin], "first": self.plugin }))),
+            Body::Other(_) => {
+                Handled::with(demo(json!({ "by": [self.plugin], "first": self.plugin })))
+            }
             _ => Handled::NotMine,
         }
     }
 }
 
 fn demo(fields: Value) -> Body {
-    let Value::Object(fields) = fields else { panic!("an object") };
-    Body::Other(OtherBody { kind: "demo/resp".to_owned(), fields })
+    let Value::Object(fields) = fields else {
+        panic!("an object")
+    };
+    Body::Other(OtherBody {
+        kind: "demo/resp".to_owned(),
+        fields,
+    })
 }
 
 impl Capability for Other {
@@ -70,7 +95,13 @@ impl Capability for Other {
     }
 
     fn messages(&self) -> &'static [&'static str] {
-        &["demo/req", "demo/panic/req", "demo/push/req", "tool/list/req", "tool/call/req"]
+        &[
+            "demo/req",
+            "demo/panic/req",
+            "demo/push/req",
+            "tool/list/req",
+            "tool/call/req",
+        ]
     }
 
     fn priority(&self) -> i32 {
@@ -94,13 +125,18 @@ async fn serve(capabilities: Vec<Other>) -> Running {
     Place::without_native_tools()
         .start_with(|builder| {
             let builder = builder.tool(MockTool::named("demo.own"));
-            capabilities.into_iter().fold(builder, toolpost_serve::ServerBuilder::capability)
+            capabilities
+                .into_iter()
+                .fold(builder, toolpost_serve::ServerBuilder::capability)
         })
         .await
 }
 
 async fn ask(client: &toolpost_a2e::Client, kind: &str) -> Result<Map<String, Value>, CallError> {
-    let body = Body::Other(OtherBody { kind: kind.to_owned(), fields: Map::new() });
+    let body = Body::Other(OtherBody {
+        kind: kind.to_owned(),
+        fields: Map::new(),
+    });
     match within(client.request(body, Duration::from_secs(10))).await? {
         Body::Other(answer) => Ok(answer.fields),
         other => panic!("{other:?}"),
@@ -112,15 +148,25 @@ async fn all_who_take_a_message_answer_it_the_first_first() {
     let running = serve(vec![Other::named("low", -1), Other::named("high", 5)]).await;
     let client = embedded(&running.server).await;
     let answer = ask(&client, "demo/req").await.unwrap();
-    assert_eq!((&answer["by"], &answer["first"]), (&json!(["high"]), &json!("high")));
+    assert_eq!(
+        (&answer["by"], &answer["first"]),
+        (&json!(["high"]), &json!("high"))
+    );
 }
 
 #[tokio::test]
 async fn an_exclusive_one_is_asked_alone() {
-    let first = Other { plugin: "only", priority: 9, exclusive: true };
+    let first = Other {
+        plugin: "only",
+        priority: 9,
+        exclusive: true,
+    };
     let running = serve(vec![Other::named("other", 0), first]).await;
     let client = embedded(&running.server).await;
-    assert_eq!(ask(&client, "demo/req").await.unwrap()["by"], json!(["only"]));
+    assert_eq!(
+        ask(&client, "demo/req").await.unwrap()["by"],
+        json!(["only"])
+    );
 }
 
 #[tokio::test]
@@ -135,7 +181,10 @@ async fn lists_are_merged_and_a_call_goes_to_its_owner() {
         assert_eq!(names, ["more_tool", "own"], "priority {priority}");
         let result = within(api.call("more_tool", json!({}))).await.unwrap();
         assert_eq!(result.data, Some(json!("other")), "priority {priority}");
-        assert!(within(api.call("own", json!({}))).await.unwrap().success, "priority {priority}");
+        assert!(
+            within(api.call("own", json!({}))).await.unwrap().success,
+            "priority {priority}"
+        );
     }
 }
 
@@ -143,8 +192,14 @@ async fn lists_are_merged_and_a_call_goes_to_its_owner() {
 async fn one_that_panics_is_an_error_and_harms_nobody() {
     let running = serve(vec![Other::named("shaky", 0)]).await;
     let client = embedded(&running.server).await;
-    assert!(matches!(ask(&client, "demo/panic/req").await, Err(CallError::Protocol(_))));
-    assert_eq!(ask(&client, "demo/req").await.unwrap()["by"], json!(["shaky"]));
+    assert!(matches!(
+        ask(&client, "demo/panic/req").await,
+        Err(CallError::Protocol(_))
+    ));
+    assert_eq!(
+        ask(&client, "demo/req").await.unwrap()["by"],
+        json!(["shaky"])
+    );
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_model::{
-    BoxFuture, Companions, Declaration, DynTool, EffectClass, EffectOrigin, ErrorClass, FnTool, Naming,
-    SessionScope, Source, SourceError, SourceSession, ToolFailure, ToolOutput, ToolSet,
+    BoxFuture, Companions, Declaration, DynTool, EffectClass, EffectOrigin, ErrorClass, FnTool,
+    Naming, SessionScope, Source, SourceError, SourceSession, ToolFailure, ToolOutput, ToolSet,
 };
 
 use super::{Era, Place, Request, Running, begin, both, ended};
@@ -54,13 +54,19 @@ impl Source for Shelf {
 
 /// What a source of MCP makes of a server's protocol error.
 fn refused(code: i32, class: ErrorClass) -> ToolFailure {
-    let mut failure = ToolFailure::of(class, format!("`shelf` answered with error {code}: no book"));
+    let mut failure = ToolFailure::of(
+        class,
+        format!("`shelf` answered with error {code}: no book"),
+    );
     failure.details = Some(json!({ "mcp_code": code, "mcp_message": "no book", "mcp_data": null }));
     failure
 }
 
 pub(super) fn whole(result: Value) -> ToolOutput {
-    ToolOutput { structured: Some(result), ..ToolOutput::default() }
+    ToolOutput {
+        structured: Some(result),
+        ..ToolOutput::default()
+    }
 }
 
 /// The source, and the subscriptions it hears of: `+` and `-`, and the address.
@@ -80,19 +86,30 @@ fn shelf() -> (Shelf, mpsc::UnboundedReceiver<String>) {
         });
     let hearing = |name: &str, sign: char| {
         let heard = heard.clone();
-        FnTool::named(name).unwrap().class(EffectClass::Read).run(move |address: Address, _| {
-            heard.send(format!("{sign}{}", address.uri)).unwrap();
-            async move { Ok::<_, ToolFailure>(whole(json!({}))) }
-        })
+        FnTool::named(name)
+            .unwrap()
+            .class(EffectClass::Read)
+            .run(move |address: Address, _| {
+                heard.send(format!("{sign}{}", address.uri)).unwrap();
+                async move { Ok::<_, ToolFailure>(whole(json!({}))) }
+            })
     };
-    let breaks =
-        FnTool::named("shelf.breaks").unwrap().class(EffectClass::Read).run(
-            |_: super::Nothing, _| async move {
-                Err::<ToolOutput, _>(refused(-32602, ErrorClass::InvalidArguments))
-            },
-        );
-    let (told, untold) = (hearing("shelf.subscribe", '+'), hearing("shelf.unsubscribe", '-'));
-    let tools: [Arc<dyn DynTool>; 4] = [Arc::new(read), Arc::new(told), Arc::new(untold), Arc::new(breaks)];
+    let breaks = FnTool::named("shelf.breaks")
+        .unwrap()
+        .class(EffectClass::Read)
+        .run(|_: super::Nothing, _| async move {
+            Err::<ToolOutput, _>(refused(-32602, ErrorClass::InvalidArguments))
+        });
+    let (told, untold) = (
+        hearing("shelf.subscribe", '+'),
+        hearing("shelf.unsubscribe", '-'),
+    );
+    let tools: [Arc<dyn DynTool>; 4] = [
+        Arc::new(read),
+        Arc::new(told),
+        Arc::new(untold),
+        Arc::new(breaks),
+    ];
     let tools = ToolSet::new("shelf", tools);
     let id = |name: &str| Some(format!("shelf.{name}").parse().unwrap());
     let offered = Companions {
@@ -102,27 +119,59 @@ fn shelf() -> (Shelf, mpsc::UnboundedReceiver<String>) {
         unsubscribe: id("unsubscribe"),
         ..Companions::default()
     };
-    (Shelf { tools, offered: Arc::new(offered) }, hears)
+    (
+        Shelf {
+            tools,
+            offered: Arc::new(offered),
+        },
+        hears,
+    )
 }
 
 #[tokio::test]
 async fn what_a_server_refuses_is_told_in_the_words_of_the_clients_era() {
     let (shelf, _hears) = shelf();
-    let server = Place::without_native_tools().start_with(|builder| builder.source(shelf)).await;
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.source(shelf))
+        .await;
     for era in both(&server).await {
-        let read = async |uri: &str| era.ask(&server, "resources/read", json!({ "uri": uri })).await.json();
-        assert_eq!(read("shelf://here").await["result"]["contents"][0]["text"], "a book");
-        let missing = if matches!(era, Era::Stateless) { -32602 } else { -32002 };
+        let read = async |uri: &str| {
+            era.ask(&server, "resources/read", json!({ "uri": uri }))
+                .await
+                .json()
+        };
+        assert_eq!(
+            read("shelf://here").await["result"]["contents"][0]["text"],
+            "a book"
+        );
+        let missing = if matches!(era, Era::Stateless) {
+            -32602
+        } else {
+            -32002
+        };
         for uri in ["shelf://gone", "shelf://odd"] {
             let error = read(uri).await["error"].clone();
-            assert_eq!((&error["code"], &error["data"]["uri"]), (&json!(missing), &json!(uri)), "{era:?}");
+            assert_eq!(
+                (&error["code"], &error["data"]["uri"]),
+                (&json!(missing), &json!(uri)),
+                "{era:?}"
+            );
         }
         let error = read("shelf://broken").await["error"].clone();
         assert_eq!(error["code"], -32603, "{error}");
-        assert!(error["message"].as_str().unwrap().contains("no book"), "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("no book"),
+            "{error}"
+        );
         let end = era.call(&server, "breaks", json!({})).await;
         assert_eq!(end["isError"], true, "{end}");
-        assert!(end["content"][0]["text"].as_str().unwrap().contains("no book"), "{end}");
+        assert!(
+            end["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("no book"),
+            "{end}"
+        );
     }
 }
 
@@ -132,7 +181,10 @@ async fn a_long_resource_is_read_whole() {
     let place = Place::without_native_tools();
     let server = place.start_with(|builder| builder.source(shelf)).await;
     for era in both(&server).await {
-        let read = ended(&era.ask(&server, "resources/read", json!({ "uri": "shelf://long" })).await);
+        let read = ended(
+            &era.ask(&server, "resources/read", json!({ "uri": "shelf://long" }))
+                .await,
+        );
         let text = read["contents"][0]["text"].as_str();
         assert_eq!(text.map(str::len), Some(240_000), "{era:?}");
     }
@@ -144,17 +196,26 @@ async fn ask(era: &Era, server: &Running, method: &str, uri: &str) {
 }
 
 async fn leave(era: &Era, server: &Running) {
-    let Era::Session(session) = era else { unreachable!() };
-    let left = server.send(Request::new("DELETE", "/mcp").header("Mcp-Session-Id", session)).await;
+    let Era::Session(session) = era else {
+        unreachable!()
+    };
+    let left = server
+        .send(Request::new("DELETE", "/mcp").header("Mcp-Session-Id", session))
+        .await;
     assert_eq!(left.status(), 204);
 }
 
 #[tokio::test]
 async fn a_source_hears_what_each_session_wants_and_no_longer_wants() {
     let (shelf, mut hears) = shelf();
-    let server = Place::without_native_tools().start_with(|builder| builder.source(shelf)).await;
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.source(shelf))
+        .await;
     let mut next = async || within(hears.recv()).await.unwrap();
-    let [one, two] = [begin(&server, json!({}), None).await, begin(&server, json!({}), None).await];
+    let [one, two] = [
+        begin(&server, json!({}), None).await,
+        begin(&server, json!({}), None).await,
+    ];
     for era in [&one, &two] {
         ask(era, &server, "resources/subscribe", "shelf://a").await;
         assert_eq!(next().await, "+shelf://a");
@@ -175,22 +236,32 @@ async fn a_source_hears_what_each_session_wants_and_no_longer_wants() {
 #[tokio::test]
 async fn streams_of_one_session_do_not_undo_one_another() {
     let (shelf, mut hears) = shelf();
-    let server = Place::without_native_tools().start_with(|builder| builder.source(shelf)).await;
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.source(shelf))
+        .await;
     let mut next = async || within(hears.recv()).await.unwrap();
     let listen = async |id: u64, uris: Value| {
         let wanted = json!({ "notifications": { "resourceSubscriptions": uris } });
-        let request = Era::Stateless.request(&json!(id), "subscriptions/listen", wanted, &json!({}));
+        let request =
+            Era::Stateless.request(&json!(id), "subscriptions/listen", wanted, &json!({}));
         let mut stream = server.begin(request).await;
         assert_eq!(stream.head().await.status, 200);
         assert!(stream.frame().await.unwrap().data.contains("shelf://a"));
         stream
     };
     let first = listen(1, json!(["shelf://a", "shelf://b"])).await;
-    assert_eq!((next().await, next().await), ("+shelf://a".to_owned(), "+shelf://b".to_owned()));
+    assert_eq!(
+        (next().await, next().await),
+        ("+shelf://a".to_owned(), "+shelf://b".to_owned())
+    );
     let second = listen(2, json!(["shelf://a"])).await;
     assert_eq!(next().await, "+shelf://a");
     drop(first);
-    assert_eq!(next().await, "-shelf://b", "the other stream still wants the first");
+    assert_eq!(
+        next().await,
+        "-shelf://b",
+        "the other stream still wants the first"
+    );
     drop(second);
     assert_eq!(next().await, "-shelf://a");
 }
@@ -198,9 +269,14 @@ async fn streams_of_one_session_do_not_undo_one_another() {
 #[tokio::test]
 async fn who_never_subscribed_takes_nothing_back() {
     let (shelf, mut hears) = shelf();
-    let server = Place::without_native_tools().start_with(|builder| builder.source(shelf)).await;
+    let server = Place::without_native_tools()
+        .start_with(|builder| builder.source(shelf))
+        .await;
     let mut next = async || within(hears.recv()).await.unwrap();
-    let [one, two] = [begin(&server, json!({}), None).await, begin(&server, json!({}), None).await];
+    let [one, two] = [
+        begin(&server, json!({}), None).await,
+        begin(&server, json!({}), None).await,
+    ];
     ask(&one, &server, "resources/subscribe", "shelf://a").await;
     assert_eq!(next().await, "+shelf://a");
     for uri in ["shelf://a", "shelf://never"] {
@@ -213,8 +289,15 @@ async fn who_never_subscribed_takes_nothing_back() {
     assert_eq!(stream.head().await.status, 200);
     assert!(stream.frame().await.is_some());
     drop(stream);
-    assert_eq!((next().await, next().await), ("+shelf://b".to_owned(), "-shelf://b".to_owned()));
+    assert_eq!(
+        (next().await, next().await),
+        ("+shelf://b".to_owned(), "-shelf://b".to_owned())
+    );
     leave(&two, &server).await;
     ask(&one, &server, "resources/unsubscribe", "shelf://a").await;
-    assert_eq!(next().await, "-shelf://a", "nothing else was taken back before");
+    assert_eq!(
+        next().await,
+        "-shelf://a",
+        "nothing else was taken back before"
+    );
 }

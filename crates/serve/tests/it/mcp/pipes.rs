@@ -24,7 +24,9 @@ impl Client {
     }
 
     fn write(&mut self, line: &str) {
-        self.writer.write_all(format!("{line}\n").as_bytes()).unwrap();
+        self.writer
+            .write_all(format!("{line}\n").as_bytes())
+            .unwrap();
     }
 
     fn hear(&mut self) -> Value {
@@ -52,28 +54,53 @@ async fn both_eras_are_spoken_over_one_pair_of_pipes() {
     let gate = Gate::new();
     let slow = MockTool::named("demo.slow").output("late").gate(&gate);
     let place = Place::without_native_tools();
-    let server = tools(place.builder()).tool(slow).start_offline().await.unwrap();
+    let server = tools(place.builder())
+        .tool(slow)
+        .start_offline()
+        .await
+        .unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let mut client = Client { reader: BufReader::new(ours.try_clone().unwrap()), writer: ours };
+    let mut client = Client {
+        reader: BufReader::new(ours.try_clone().unwrap()),
+        writer: ours,
+    };
     let talk = tokio::task::spawn_blocking(move || {
         client.write("{nonsense");
         assert_eq!(client.hear()["error"]["code"], -32700);
         client.say(&json!(["2.0", 7, "ping"]));
         assert_eq!(client.hear()["error"]["code"], -32600);
-        assert_eq!(client.ask(1, "tools/list", &json!({}))["error"]["code"], -32602);
-        assert_eq!(client.ask(2, "server/discover", &new(json!({})))["result"]["resultType"], "complete");
+        assert_eq!(
+            client.ask(1, "tools/list", &json!({}))["error"]["code"],
+            -32602
+        );
+        assert_eq!(
+            client.ask(2, "server/discover", &new(json!({})))["result"]["resultType"],
+            "complete"
+        );
         let call = new(json!({ "name": "slow", "arguments": {} }));
         client.say(&json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call }));
         // Others are answered while that one runs.
-        let asked = client.ask(4, "tools/call", &new(json!({ "name": "asks", "arguments": {} })));
+        let asked = client.ask(
+            4,
+            "tools/call",
+            &new(json!({ "name": "asks", "arguments": {} })),
+        );
         let mut again = new(json!({ "name": "asks", "arguments": {} }));
         again["requestState"] = asked["result"]["requestState"].clone();
-        again["inputResponses"] = json!({ "who": { "action": "accept", "content": { "name": "Bo" } } });
-        assert_eq!(client.ask(5, "tools/call", &again)["result"]["content"][0]["text"], "hello, Bo");
+        again["inputResponses"] =
+            json!({ "who": { "action": "accept", "content": { "name": "Bo" } } });
+        assert_eq!(
+            client.ask(5, "tools/call", &again)["result"]["content"][0]["text"],
+            "hello, Bo"
+        );
         gate.let_through(1);
         assert_eq!(client.hear()["id"], 3);
-        let hello = json!({ "protocolVersion": "2099-01-01", "capabilities": { "elicitation": {} } });
-        assert_eq!(client.ask(6, "initialize", &hello)["result"]["protocolVersion"], "2025-11-25");
+        let hello =
+            json!({ "protocolVersion": "2099-01-01", "capabilities": { "elicitation": {} } });
+        assert_eq!(
+            client.ask(6, "initialize", &hello)["result"]["protocolVersion"],
+            "2025-11-25"
+        );
         client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         let call = json!({ "name": "asks", "arguments": {} });
         client.say(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call }));
@@ -85,7 +112,10 @@ async fn both_eras_are_spoken_over_one_pair_of_pipes() {
         let steps = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": 1 } });
         client.say(&json!({ "jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": steps }));
         let heard: Vec<Value> = (0..5).map(|_| client.hear()).collect();
-        assert_eq!(heard[4]["result"]["content"][0]["text"], "done", "{heard:?}");
+        assert_eq!(
+            heard[4]["result"]["content"][0]["text"], "done",
+            "{heard:?}"
+        );
     });
     let output = theirs.try_clone().unwrap();
     within(server.converse_mcp(Role::Agent, theirs, output)).await;

@@ -16,18 +16,31 @@ fn server(name: &'static str, offered: Companions) -> Shelf {
         let tool = FnTool::named(&id).unwrap().class(EffectClass::Read);
         let tool = tool.declare(|declaration| declaration.loading = Loading::Companion);
         Arc::new(tool.run(move |wanted: Map<String, Value>, _| async move {
-            let asked = [wanted.get("uri"), wanted.get("name"), wanted.get("ref").map(|of| &of["name"])];
+            let asked = [
+                wanted.get("uri"),
+                wanted.get("name"),
+                wanted.get("ref").map(|of| &of["name"]),
+            ];
             let asked = asked.into_iter().flatten().find_map(Value::as_str);
-            Ok::<_, ToolFailure>(whole(answer(format!("{name} has {}", asked.unwrap_or_default()))))
+            Ok::<_, ToolFailure>(whole(answer(format!(
+                "{name} has {}",
+                asked.unwrap_or_default()
+            ))))
         }))
     };
     let tools = [
-        tool("read", |text| json!({ "contents": [{ "uri": "x://", "text": text }] })),
+        tool(
+            "read",
+            |text| json!({ "contents": [{ "uri": "x://", "text": text }] }),
+        ),
         tool(
             "prompt",
             |text| json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": text } }] }),
         ),
-        tool("complete", |text| json!({ "completion": { "values": [text] } })),
+        tool(
+            "complete",
+            |text| json!({ "completion": { "values": [text] } }),
+        ),
         tool("subscribe", |_| json!({})),
     ];
     let id = |what: &str| Some(format!("{name}.{what}").parse().unwrap());
@@ -38,12 +51,19 @@ fn server(name: &'static str, offered: Companions) -> Shelf {
         subscribe: id("subscribe"),
         ..offered
     };
-    Shelf { tools: ToolSet::new(name, tools), offered: Arc::new(offered) }
+    Shelf {
+        tools: ToolSet::new(name, tools),
+        offered: Arc::new(offered),
+    }
 }
 
 fn offers(resources: &[&str], templates: &[&str], prompts: &[&str]) -> Companions {
-    let all =
-        |key: &str, texts: &[&str]| texts.iter().map(|text| json!({ key: text, "name": text })).collect();
+    let all = |key: &str, texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| json!({ key: text, "name": text }))
+            .collect()
+    };
     Companions {
         resources: all("uri", resources),
         templates: all("uriTemplate", templates),
@@ -58,8 +78,12 @@ async fn ask(era: &Era, server: &Running, method: &str, params: Value) -> Value 
 
 async fn listed(era: &Era, server: &Running, method: &str, list: &str, key: &str) -> Vec<String> {
     let answer = ask(era, server, method, json!({})).await;
-    let list = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
-    list.iter().map(|entry| entry[key].as_str().unwrap().to_owned()).collect()
+    let list = answer["result"][list]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer}"));
+    list.iter()
+        .map(|entry| entry[key].as_str().unwrap().to_owned())
+        .collect()
 }
 
 async fn resources(era: &Era, server: &Running) -> Vec<String> {
@@ -67,7 +91,14 @@ async fn resources(era: &Era, server: &Running) -> Vec<String> {
 }
 
 async fn templates(era: &Era, server: &Running) -> Vec<String> {
-    listed(era, server, "resources/templates/list", "resourceTemplates", "uriTemplate").await
+    listed(
+        era,
+        server,
+        "resources/templates/list",
+        "resourceTemplates",
+        "uriTemplate",
+    )
+    .await
 }
 
 async fn prompts(era: &Era, server: &Running) -> Vec<String> {
@@ -99,34 +130,61 @@ fn completion(kind: &str, key: &str, of: &str) -> Value {
 #[tokio::test]
 async fn a_denied_server_shows_nothing_of_what_it_has() {
     let open = server("open", offers(&["open://a"], &["open://{x}"], &["hello"]));
-    let shut = server("shut", offers(&["shut://secret"], &["shut://{x}"], &["launch"]));
-    let half = server("half", offers(&["half://secret"], &["half://{x}"], &["wave"]));
+    let shut = server(
+        "shut",
+        offers(&["shut://secret"], &["shut://{x}"], &["launch"]),
+    );
+    let half = server(
+        "half",
+        offers(&["half://secret"], &["half://{x}"], &["wave"]),
+    );
     // With one reader alone, it would be asked for what nobody lists.
     let also = server("also", Companions::default());
     let mut place = Place::without_native_tools();
     let deny = |what: &str| Rule::parse(&format!("deny {what}"), RuleOrigin::Cli, "test").unwrap();
     place.config.rules = vec![deny("shut.*"), deny("half.read")];
-    let server =
-        place.start_with(|builder| builder.source(open).source(also).source(shut).source(half)).await;
+    let server = place
+        .start_with(|builder| builder.source(open).source(also).source(shut).source(half))
+        .await;
     for era in both(&server).await {
         assert_eq!(resources(&era, &server).await, ["open://a"]);
         let shown = templates(&era, &server).await;
-        assert!(!shown.iter().any(|one| one.starts_with("shut:") || one.starts_with("half:")), "{shown:?}");
+        assert!(
+            !shown
+                .iter()
+                .any(|one| one.starts_with("shut:") || one.starts_with("half:")),
+            "{shown:?}"
+        );
         assert_eq!(prompts(&era, &server).await, ["hello", "wave"]);
         assert_eq!(prompt(&era, &server, "wave").await, "half has wave");
         let launch = ask(&era, &server, "prompts/get", json!({ "name": "launch" })).await;
-        assert!(launch["error"]["message"].as_str().unwrap().starts_with("no prompt is called"), "{launch}");
-        for of in
-            [completion("ref/prompt", "name", "launch"), completion("ref/resource", "uri", "shut://{x}")]
-        {
+        assert!(
+            launch["error"]["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("no prompt is called"),
+            "{launch}"
+        );
+        for of in [
+            completion("ref/prompt", "name", "launch"),
+            completion("ref/resource", "uri", "shut://{x}"),
+        ] {
             let refused = ask(&era, &server, "completion/complete", of).await;
-            assert_eq!(refused["error"]["message"], "`ref` names nothing that is known here");
+            assert_eq!(
+                refused["error"]["message"],
+                "`ref` names nothing that is known here"
+            );
         }
-        let missing = if matches!(era, Era::Stateless) { -32602 } else { -32002 };
+        let missing = if matches!(era, Era::Stateless) {
+            -32602
+        } else {
+            -32002
+        };
         for uri in ["shut://secret", "half://secret"] {
             assert_eq!(read(&era, &server, uri).await, missing);
             if matches!(era, Era::Session(_)) {
-                let refused = ask(&era, &server, "resources/subscribe", json!({ "uri": uri })).await;
+                let refused =
+                    ask(&era, &server, "resources/subscribe", json!({ "uri": uri })).await;
                 assert_eq!(refused["error"]["code"], missing, "{refused}");
             }
         }
@@ -137,23 +195,54 @@ async fn a_denied_server_shows_nothing_of_what_it_has() {
 async fn no_server_stands_in_for_another() {
     let one = server(
         "one",
-        offers(&["both://a", "toolpost://x"], &["{+any}", "toolpost://{x}"], &["deploy", "plain"]),
+        offers(
+            &["both://a", "toolpost://x"],
+            &["{+any}", "toolpost://{x}"],
+            &["deploy", "plain"],
+        ),
     );
-    let two = server("two", offers(&["both://a", "two://a"], &["two://x/{y}"], &["deploy", "one__deploy"]));
+    let two = server(
+        "two",
+        offers(
+            &["both://a", "two://a"],
+            &["two://x/{y}"],
+            &["deploy", "one__deploy"],
+        ),
+    );
     let place = Place::without_native_tools();
-    let server = place.start_with(|builder| builder.source(one).source(two)).await;
+    let server = place
+        .start_with(|builder| builder.source(one).source(two))
+        .await;
     for era in both(&server).await {
         assert_eq!(resources(&era, &server).await, ["both://a", "two://a"]);
         assert_eq!(read(&era, &server, "both://a").await, "one has both://a");
         assert_eq!(read(&era, &server, "two://a").await, "two has two://a");
-        assert_eq!(read(&era, &server, "two://x/1").await, "two has two://x/1", "the other takes anything");
-        let missing = if matches!(era, Era::Stateless) { -32602 } else { -32002 };
+        assert_eq!(
+            read(&era, &server, "two://x/1").await,
+            "two has two://x/1",
+            "the other takes anything"
+        );
+        let missing = if matches!(era, Era::Stateless) {
+            -32602
+        } else {
+            -32002
+        };
         for uri in ["toolpost://x", "toolpost://y", "other://z"] {
             assert_eq!(read(&era, &server, uri).await, missing, "{uri}");
         }
         let shown = templates(&era, &server).await;
-        assert_eq!(shown, ["toolpost://artifacts/{id}{?offset,length}", "two://x/{y}", "{+any}"]);
-        assert_eq!(prompts(&era, &server).await, ["one__deploy", "plain", "two__deploy", "two__one__deploy"]);
+        assert_eq!(
+            shown,
+            [
+                "toolpost://artifacts/{id}{?offset,length}",
+                "two://x/{y}",
+                "{+any}"
+            ]
+        );
+        assert_eq!(
+            prompts(&era, &server).await,
+            ["one__deploy", "plain", "two__deploy", "two__one__deploy"]
+        );
         for (shown, answer) in [
             ("plain", "one has plain"),
             ("one__deploy", "one has deploy"),
@@ -161,9 +250,17 @@ async fn no_server_stands_in_for_another() {
             ("two__one__deploy", "two has one__deploy"),
         ] {
             assert_eq!(prompt(&era, &server, shown).await, answer);
-            let completed =
-                ask(&era, &server, "completion/complete", completion("ref/prompt", "name", shown)).await;
-            assert_eq!(completed["result"]["completion"]["values"][0], answer, "{completed}");
+            let completed = ask(
+                &era,
+                &server,
+                "completion/complete",
+                completion("ref/prompt", "name", shown),
+            )
+            .await;
+            assert_eq!(
+                completed["result"]["completion"]["values"][0], answer,
+                "{completed}"
+            );
         }
         assert_eq!(prompt(&era, &server, "deploy").await, -32602);
     }

@@ -65,7 +65,12 @@ pub(super) async fn fetch(
     (staging, unpacked): (&Dir, &str),
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<String, ArchiveError> {
-    let mut arriving = Arriving { file: staging.create(DOWNLOAD)?, hasher: Sha256::new(), done: 0, told: 0 };
+    let mut arriving = Arriving {
+        file: staging.create(DOWNLOAD)?,
+        hasher: Sha256::new(),
+        done: 0,
+        told: 0,
+    };
     match url.strip_prefix("file://") {
         Some(path) => arriving.copy(path)?,
         None => {
@@ -77,7 +82,11 @@ pub(super) async fn fetch(
     arriving.file.flush()?;
     drop(arriving.file);
     progress(Progress::Step("unpacking".to_owned()));
-    let (staging, unpacked, name) = (staging.try_clone()?, unpacked.to_owned(), file_name(url).to_owned());
+    let (staging, unpacked, name) = (
+        staging.try_clone()?,
+        unpacked.to_owned(),
+        file_name(url).to_owned(),
+    );
     let work = tokio::task::spawn_blocking(move || unpack(&staging, &unpacked, &name));
     work.await.map_err(io::Error::other)??;
     Ok(digest)
@@ -102,13 +111,19 @@ impl Arriving {
         self.done += piece.len() as u64;
         if self.done >= self.told + REPORT_EVERY {
             self.told = self.done;
-            progress(Progress::Bytes { done: self.done, total });
+            progress(Progress::Bytes {
+                done: self.done,
+                total,
+            });
         }
         Ok(())
     }
 
     fn copy(&mut self, path: &str) -> Result<(), ArchiveError> {
-        let unreadable = |source| ArchiveError::Unreadable { path: path.to_owned(), source };
+        let unreadable = |source| ArchiveError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
         let file = File::open_ambient(path, ambient_authority()).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
             return Err(unreadable(io::Error::other("it is no file")));
@@ -132,7 +147,11 @@ impl Arriving {
 fn file_name(url: &str) -> &str {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();
-    if name.is_empty() || name == "." || name == ".." { "module" } else { name }
+    if name.is_empty() || name == "." || name == ".." {
+        "module"
+    } else {
+        name
+    }
 }
 
 fn unpack(staging: &Dir, unpacked: &str, name: &str) -> Result<(), ArchiveError> {
@@ -179,12 +198,18 @@ fn unzip(file: File, into: &Dir) -> Result<(), ArchiveError> {
         if !seen.insert(path.components().collect::<std::path::PathBuf>()) {
             return Err(ArchiveError::Twice(shown()));
         }
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
             into.create_dir_all(folder)?;
         }
         let run = entry.unix_mode().is_some_and(|mode| mode & 0o100 != 0);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(if run { 0o700 } else { 0o600 });
+        options
+            .write(true)
+            .create_new(true)
+            .mode(if run { 0o700 } else { 0o600 });
         let mut out = into.open_with(path, &options)?;
         // What an entry says of its size is not believed.
         let copied = io::copy(&mut (&mut entry).take(left + 1), &mut out)?;

@@ -42,11 +42,22 @@ pub(super) async fn checkout(
     folder: &Path,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<String, RunError> {
-    let git = Git { supply, url, folder };
-    git.run(&["init", "--quiet", "--template=", "."], progress).await?;
+    let git = Git {
+        supply,
+        url,
+        folder,
+    };
+    git.run(&["init", "--quiet", "--template=", "."], progress)
+        .await?;
     git.fetch(reference, progress).await?;
-    git.run(&["checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"], progress).await?;
-    let commit = git.run(&["rev-parse", "--verify", "HEAD"], progress).await?;
+    git.run(
+        &["checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"],
+        progress,
+    )
+    .await?;
+    let commit = git
+        .run(&["rev-parse", "--verify", "HEAD"], progress)
+        .await?;
     Ok(commit.trim().to_owned())
 }
 
@@ -63,8 +74,20 @@ impl Git<'_> {
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<(), RunError> {
         let wanted = reference.unwrap_or("HEAD");
-        let shallow = ["fetch", "--quiet", "--no-tags", "--depth=1", "--", self.url, wanted];
-        let mut pauses = if self.local().is_some() { [].iter() } else { PAUSES.iter() };
+        let shallow = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--depth=1",
+            "--",
+            self.url,
+            wanted,
+        ];
+        let mut pauses = if self.local().is_some() {
+            [].iter()
+        } else {
+            PAUSES.iter()
+        };
         let error = loop {
             match self.run(&shallow, progress).await {
                 Ok(_) => return Ok(()),
@@ -79,10 +102,22 @@ impl Git<'_> {
         if !is_commit(wanted) {
             return Err(error);
         }
-        let all = ["fetch", "--quiet", "--no-tags", "--", self.url, "+refs/heads/*:refs/fetched/*"];
+        let all = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--",
+            self.url,
+            "+refs/heads/*:refs/fetched/*",
+        ];
         self.run(&all, progress).await?;
         // What is checked out is what `FETCH_HEAD` says.
-        self.run(&["update-ref", "--no-deref", "FETCH_HEAD", wanted], progress).await.map_err(|_| error)?;
+        self.run(
+            &["update-ref", "--no-deref", "FETCH_HEAD", wanted],
+            progress,
+        )
+        .await
+        .map_err(|_| error)?;
         Ok(())
     }
 

@@ -28,7 +28,11 @@ pub(crate) enum TreeError {
 
 /// SHA-256 over the names, kinds, modes and contents of everything in a folder, in hex.
 pub(super) fn digest(dir: &Dir) -> Result<String, TreeError> {
-    let mut walk = Walk { hasher: Sha256::new(), files: 0, bytes: 0 };
+    let mut walk = Walk {
+        hasher: Sha256::new(),
+        files: 0,
+        bytes: 0,
+    };
     walk.folder(dir, "", 0)?;
     Ok(hex(&walk.hasher.finalize()))
 }
@@ -69,7 +73,11 @@ impl Walk {
                     return Err(TreeError::TooLarge);
                 }
                 // Only whether it can be run: other bits are this machine's.
-                let kind = if metadata.mode() & 0o100 == 0 { b'f' } else { b'x' };
+                let kind = if metadata.mode() & 0o100 == 0 {
+                    b'f'
+                } else {
+                    b'x'
+                };
                 self.head(kind, name.as_encoded_bytes(), metadata.len());
                 self.content(dir.open(&name)?)?;
             } else {

@@ -98,12 +98,19 @@ pub(super) struct Bounds {
 impl Connection {
     /// `opened` counts connections, also those of earlier ways to the same module.
     pub(super) fn new(endpoint: Endpoint, opened: Arc<AtomicU64>) -> Self {
-        Self { endpoint, live: Mutex::default(), opening: tokio::sync::Mutex::default(), opened }
+        Self {
+            endpoint,
+            live: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
+            opened,
+        }
     }
 
     fn open_one(&self) -> Option<Live> {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        live.as_ref().filter(|live| !live.sender.is_closed()).cloned()
+        live.as_ref()
+            .filter(|live| !live.sender.is_closed())
+            .cloned()
     }
 
     /// The connection, opened where there is none.
@@ -116,7 +123,10 @@ impl Connection {
         if let Some(live) = self.open_one() {
             return Ok(live);
         }
-        if let Some(failed) = opening.as_ref().filter(|failed| failed.at + SHARED_FAILURE > asked) {
+        if let Some(failed) = opening
+            .as_ref()
+            .filter(|failed| failed.at + SHARED_FAILURE > asked)
+        {
             return Err(failed.why.clone());
         }
         match self.open().await {
@@ -126,8 +136,14 @@ impl Connection {
                 Ok(live)
             }
             Err(error) => {
-                let why = Unreachable { endpoint: self.endpoint.to_string(), why: error.to_string() };
-                *opening = Some(Failed { at: Instant::now(), why: why.clone() });
+                let why = Unreachable {
+                    endpoint: self.endpoint.to_string(),
+                    why: error.to_string(),
+                };
+                *opening = Some(Failed {
+                    at: Instant::now(),
+                    why: why.clone(),
+                });
                 Err(why)
             }
         }
@@ -143,20 +159,28 @@ impl Connection {
 
     async fn open(&self) -> io::Result<Live> {
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "nobody answered in time");
-        let stream = timeout(CONNECT, TcpStream::connect(self.endpoint.address())).await.map_err(late)??;
+        let stream = timeout(CONNECT, TcpStream::connect(self.endpoint.address()))
+            .await
+            .map_err(late)??;
         stream.set_nodelay(true)?;
         watch_for_silence(&stream)?;
         let shaking = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .handshake::<_, tonic::body::Body>(TokioIo::new(stream));
-        let (sender, connection) =
-            timeout(CONNECT, shaking).await.map_err(late)?.map_err(io::Error::other)?;
+        let (sender, connection) = timeout(CONNECT, shaking)
+            .await
+            .map_err(late)?
+            .map_err(io::Error::other)?;
         tokio::spawn(async move {
             // How it ended is told to every call on it.
             let _ = connection.await;
         });
         let number = self.opened.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(Live { sender, origin: self.endpoint.origin(), number })
+        Ok(Live {
+            sender,
+            origin: self.endpoint.origin(),
+            number,
+        })
     }
 }
 
@@ -165,7 +189,10 @@ fn watch_for_silence(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_tcp_keepidle(stream, SILENCE / 2)?;
     sockopt::set_tcp_keepintvl(stream, SILENCE / 6)?;
     sockopt::set_tcp_keepcnt(stream, 3)?;
-    sockopt::set_tcp_user_timeout(stream, u32::try_from(SILENCE.as_millis()).unwrap_or(u32::MAX))?;
+    sockopt::set_tcp_user_timeout(
+        stream,
+        u32::try_from(SILENCE.as_millis()).unwrap_or(u32::MAX),
+    )?;
     Ok(())
 }
 
@@ -188,30 +215,52 @@ impl Live {
         A: Message + Default + 'static,
     {
         let unsent = Arc::new(AtomicBool::new(false));
-        let wire = Wire { sender: self.sender.clone(), unsent: Arc::clone(&unsent) };
+        let wire = Wire {
+            sender: self.sender.clone(),
+            unsent: Arc::clone(&unsent),
+        };
         let mut client = Grpc::with_origin(wire, self.origin.clone())
             .max_encoding_message_size(bounds.request_bytes)
             .max_decoding_message_size(bounds.response_bytes);
         let mut request = Request::new(question);
         request.set_timeout(bounds.time);
         let metadata = request.metadata_mut();
-        metadata.insert("user-agent", tonic::metadata::MetadataValue::from_static(AGENT));
+        metadata.insert(
+            "user-agent",
+            tonic::metadata::MetadataValue::from_static(AGENT),
+        );
         if let Some(call) = call {
             let span = call.trace();
             let id = ("x-toolpost-call", call.invocation_id().to_string());
-            let state = span.tracestate().map(|state| ("tracestate", state.to_owned()));
-            for (name, value) in [id, ("traceparent", span.traceparent())].into_iter().chain(state) {
+            let state = span
+                .tracestate()
+                .map(|state| ("tracestate", state.to_owned()));
+            for (name, value) in [id, ("traceparent", span.traceparent())]
+                .into_iter()
+                .chain(state)
+            {
                 if let Ok(value) = value.parse() {
                     metadata.insert(name, value);
                 }
             }
         }
-        let asked = client.unary(request, PathAndQuery::from_static(path), ProstCodec::<Q, A>::default());
+        let asked = client.unary(
+            request,
+            PathAndQuery::from_static(path),
+            ProstCodec::<Q, A>::default(),
+        );
         let answer = timeout(bounds.time, asked).await.unwrap_or_else(|_| {
-            Err(Status::deadline_exceeded("the service did not answer before the deadline"))
+            Err(Status::deadline_exceeded(
+                "the service did not answer before the deadline",
+            ))
         });
         let unsent = || unsent.load(Ordering::Relaxed);
-        answer.map(tonic::Response::into_inner).map_err(|status| RpcError { status, unsent: unsent() })
+        answer
+            .map(tonic::Response::into_inner)
+            .map_err(|status| RpcError {
+                status,
+                unsent: unsent(),
+            })
     }
 }
 

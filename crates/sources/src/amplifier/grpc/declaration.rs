@@ -30,7 +30,8 @@ pub(super) fn declare(
     let (parameters, broken) = match parameters(&spec.parameters_json) {
         Ok(parameters) => (parameters, None),
         Err(why) => {
-            let message = format!("the schema of its input is broken, any object is taken instead: {why}");
+            let message =
+                format!("the schema of its input is broken, any object is taken instead: {why}");
             (Map::new(), Some(problem(module, "invalid_schema", message)))
         }
     };
@@ -52,6 +53,8 @@ fn parameters(text: &str) -> Result<Map<String, Value>, BrokenSchema> {
     match serde_json::from_str(text)? {
         Value::Object(keywords) => Ok(keywords),
         Value::Null => Ok(Map::new()),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(BrokenSchema::NoObject),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(BrokenSchema::NoObject)
+        }
     }
 }

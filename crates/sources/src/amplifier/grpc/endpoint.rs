@@ -42,7 +42,11 @@ impl Endpoint {
         if text.is_empty() || text.starts_with("unix:") {
             return Err(EndpointError::Form(given()));
         }
-        let spelled = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let spelled = if text.contains("://") {
+            text.to_owned()
+        } else {
+            format!("http://{text}")
+        };
         let uri: Uri = spelled.parse().map_err(|_| EndpointError::Form(given()))?;
         if uri.scheme() == Some(&Scheme::HTTPS) {
             return Err(EndpointError::Tls(given()));
@@ -50,20 +54,41 @@ impl Endpoint {
         if uri.scheme() != Some(&Scheme::HTTP) {
             return Err(EndpointError::Form(given()));
         }
-        let authority = uri.authority().cloned().ok_or_else(|| EndpointError::Form(given()))?;
+        let authority = uri
+            .authority()
+            .cloned()
+            .ok_or_else(|| EndpointError::Form(given()))?;
         if authority.as_str().contains('@') {
-            let shown = authority.as_str().rsplit('@').next().unwrap_or_default().to_owned();
+            let shown = authority
+                .as_str()
+                .rsplit('@')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
             return Err(EndpointError::Credentials(format!("…@{shown}")));
         }
-        if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
+        if uri
+            .path_and_query()
+            .is_some_and(|path| path.as_str() != "/")
+        {
             return Err(EndpointError::Path(authority.to_string()));
         }
-        let port = authority.port_u16().ok_or_else(|| EndpointError::NoPort(given()))?;
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = authority
+            .port_u16()
+            .ok_or_else(|| EndpointError::NoPort(given()))?;
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
         if host.is_empty() {
             return Err(EndpointError::Form(given()));
         }
-        Ok(Self { host, port, authority })
+        Ok(Self {
+            host,
+            port,
+            authority,
+        })
     }
 
     /// A port of this machine.
@@ -109,7 +134,11 @@ mod tests {
         ] {
             let endpoint = Endpoint::parse(written).unwrap();
             assert_eq!(endpoint.address(), address, "{written}");
-            assert!(endpoint.origin().to_string().starts_with("http://"), "{}", endpoint.origin());
+            assert!(
+                endpoint.origin().to_string().starts_with("http://"),
+                "{}",
+                endpoint.origin()
+            );
         }
     }
 
@@ -118,13 +147,25 @@ mod tests {
         let given = |text: &str| text.to_owned();
         for (written, expected) in [
             ("", EndpointError::Form(given(""))),
-            ("unix:/run/tool.sock", EndpointError::Form(given("unix:/run/tool.sock"))),
+            (
+                "unix:/run/tool.sock",
+                EndpointError::Form(given("unix:/run/tool.sock")),
+            ),
             ("ftp://host:1", EndpointError::Form(given("ftp://host:1"))),
             ("host name:1", EndpointError::Form(given("host name:1"))),
             ("localhost", EndpointError::NoPort(given("localhost"))),
-            ("http://localhost", EndpointError::NoPort(given("http://localhost"))),
-            ("https://tools.example:443", EndpointError::Tls(given("https://tools.example:443"))),
-            ("http://me:word@host:1", EndpointError::Credentials(given("…@host:1"))),
+            (
+                "http://localhost",
+                EndpointError::NoPort(given("http://localhost")),
+            ),
+            (
+                "https://tools.example:443",
+                EndpointError::Tls(given("https://tools.example:443")),
+            ),
+            (
+                "http://me:word@host:1",
+                EndpointError::Credentials(given("…@host:1")),
+            ),
             ("http://host:1/tools", EndpointError::Path(given("host:1"))),
         ] {
             assert_eq!(Endpoint::parse(written), Err(expected), "{written}");

@@ -11,7 +11,8 @@ pub(super) mod path {
     pub(in super::super) const EXECUTE: &str = "/amplifier.module.ToolService/Execute";
     pub(in super::super) const MOUNT: &str = "/amplifier.module.ModuleLifecycle/Mount";
     pub(in super::super) const CLEANUP: &str = "/amplifier.module.ModuleLifecycle/Cleanup";
-    pub(in super::super) const MODULE_HEALTH: &str = "/amplifier.module.ModuleLifecycle/HealthCheck";
+    pub(in super::super) const MODULE_HEALTH: &str =
+        "/amplifier.module.ModuleLifecycle/HealthCheck";
     pub(in super::super) const HEALTH: &str = "/grpc.health.v1.Health/Check";
 }
 

@@ -13,18 +13,32 @@ use super::{
 /// The most pieces of one result.
 const MOST_PIECES: usize = 256;
 
-pub(super) fn outcome(answer: ExecuteResponse, context: &CallContext) -> Result<ToolOutput, ToolFailure> {
+pub(super) fn outcome(
+    answer: ExecuteResponse,
+    context: &CallContext,
+) -> Result<ToolOutput, ToolFailure> {
     let odd = |message: String| context.log(LogLevel::Warn, message);
     let output = output(&answer, &odd)?;
     if answer.success && !answer.error.is_empty() {
-        odd(format!("the service reports success and an error: {}", shortened(&answer.error)));
+        odd(format!(
+            "the service reports success and an error: {}",
+            shortened(&answer.error)
+        ));
     }
     let error = (!answer.success && !answer.error.is_empty()).then(|| {
         let mut error = Map::new();
-        error.insert("message".to_owned(), Value::String(shortened(&answer.error)));
+        error.insert(
+            "message".to_owned(),
+            Value::String(shortened(&answer.error)),
+        );
         error
     });
-    into_outcome(ToolResult::of_parts(answer.success, output, error, pieces(answer.content_blocks, &odd)))
+    into_outcome(ToolResult::of_parts(
+        answer.success,
+        output,
+        error,
+        pieces(answer.content_blocks, &odd),
+    ))
 }
 
 /// The output. Amplifier makes nothing of what is not JSON; here the text is kept, since the work was done.
@@ -32,19 +46,32 @@ fn output(answer: &ExecuteResponse, odd: &dyn Fn(String)) -> Result<Json, ToolFa
     if answer.output.is_empty() {
         return Ok(Json::default());
     }
-    let kind = answer.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = answer
+        .content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     let is_json = kind.is_empty() || kind == "application/json" || kind.ends_with("+json");
     let Ok(text) = std::str::from_utf8(&answer.output) else {
         let message = format!(
             "the service answered with {} bytes of {}, which is neither JSON nor text; the work itself may be done",
             answer.output.len(),
-            if kind.is_empty() { "no stated kind".to_owned() } else { format!("`{}`", shortened(&kind)) },
+            if kind.is_empty() {
+                "no stated kind".to_owned()
+            } else {
+                format!("`{}`", shortened(&kind))
+            },
         );
         return Err(ToolFailure::new(message).code("unreadable_output"));
     };
     if !is_json {
         if !kind.starts_with("text/") {
-            odd(format!("the output is `{}`, and is taken for text", shortened(&kind)));
+            odd(format!(
+                "the output is `{}`, and is taken for text",
+                shortened(&kind)
+            ));
         }
         return Ok(Json::from(Value::String(text.to_owned())));
     }
@@ -56,11 +83,17 @@ fn output(answer: &ExecuteResponse, odd: &dyn Fn(String)) -> Result<Json, ToolFa
 
 fn pieces(blocks: Vec<Block>, odd: &dyn Fn(String)) -> Vec<ContentBlock> {
     if blocks.len() > MOST_PIECES {
-        odd(format!("only the first {MOST_PIECES} of {} content blocks are kept", blocks.len()));
+        odd(format!(
+            "only the first {MOST_PIECES} of {} content blocks are kept",
+            blocks.len()
+        ));
     }
     let read = blocks.into_iter().take(MOST_PIECES).map(piece);
-    read.filter_map(|read| read.map_err(|why| odd(format!("a content block is left out: {why}"))).ok())
-        .collect()
+    read.filter_map(|read| {
+        read.map_err(|why| odd(format!("a content block is left out: {why}")))
+            .ok()
+    })
+    .collect()
 }
 
 fn piece(block: Block) -> Result<ContentBlock, String> {
@@ -76,7 +109,9 @@ fn piece(block: Block) -> Result<ContentBlock, String> {
                 Err(error) => Err(error.to_string()),
             }
         }
-        Some(Piece::Image(_)) => Err("it is an image that lies somewhere else (`source_json`)".to_owned()),
+        Some(Piece::Image(_)) => {
+            Err("it is an image that lies somewhere else (`source_json`)".to_owned())
+        }
         Some(Piece::Thinking(_)) => not_here("thinking_block"),
         Some(Piece::RedactedThinking(_)) => not_here("redacted_thinking_block"),
         Some(Piece::ToolCall(_)) => not_here("tool_call_block"),

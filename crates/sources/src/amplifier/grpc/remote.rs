@@ -19,7 +19,9 @@ use super::{
     GrpcSettings, ServiceHealth,
     connection::{Bounds, Connection, Live, RpcError},
     declaration::declare,
-    message::{Empty, HealthRequest, HealthResponse, ModuleHealth, MountRequest, MountResponse, Spec, path},
+    message::{
+        Empty, HealthRequest, HealthResponse, ModuleHealth, MountRequest, MountResponse, Spec, path,
+    },
     sidecar::Sidecar,
     status::{self, shortened, wire_name},
 };
@@ -114,8 +116,15 @@ impl Service {
     }
 
     pub(super) fn bounds(&self, time: Duration) -> Bounds {
-        let GrpcSettings { request_bytes, response_bytes } = self.settings;
-        Bounds { request_bytes, response_bytes, time }
+        let GrpcSettings {
+            request_bytes,
+            response_bytes,
+        } = self.settings;
+        Bounds {
+            request_bytes,
+            response_bytes,
+            time,
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -166,10 +175,18 @@ impl Service {
         if self.mounted.load(Ordering::Acquire) == live.number {
             return Ok(());
         }
-        let config = self.config.iter().map(|(key, value)| (key.clone(), spelled(value))).collect();
-        let request = MountRequest { config, module_id: self.module.as_str().to_owned() };
-        let answer: Result<MountResponse, _> =
-            live.ask(path::MOUNT, request, self.bounds(PATIENCE), None).await;
+        let config = self
+            .config
+            .iter()
+            .map(|(key, value)| (key.clone(), spelled(value)))
+            .collect();
+        let request = MountRequest {
+            config,
+            module_id: self.module.as_str().to_owned(),
+        };
+        let answer: Result<MountResponse, _> = live
+            .ask(path::MOUNT, request, self.bounds(PATIENCE), None)
+            .await;
         match answer {
             Ok(answer) if answer.success => {}
             Ok(answer) => {
@@ -201,8 +218,13 @@ impl Service {
 
     /// Asks the service for its tool.
     async fn look(&self) -> Result<(), SourceProblem> {
-        let live = self.ready().await.map_err(|failure| self.problem(&failure))?;
-        let spec: Result<Spec, _> = live.ask(path::GET_SPEC, Empty {}, self.bounds(PATIENCE), None).await;
+        let live = self
+            .ready()
+            .await
+            .map_err(|failure| self.problem(&failure))?;
+        let spec: Result<Spec, _> = live
+            .ask(path::GET_SPEC, Empty {}, self.bounds(PATIENCE), None)
+            .await;
         let spec = match spec {
             Ok(spec) => spec,
             Err(error) => return Err(self.problem(&self.failed(&error, &live).await)),
@@ -211,7 +233,10 @@ impl Service {
             Way::Service(_) => ExecutionKind::HttpApi,
             Way::Program(_) => ExecutionKind::LocalProcess,
         };
-        let here = |problem| SourceProblem { origin: Some(self.origin.clone()), ..problem };
+        let here = |problem| SourceProblem {
+            origin: Some(self.origin.clone()),
+            ..problem
+        };
         let (declaration, problems) = declare(&self.module, spec, kind).map_err(here)?;
         let mut known = self.known();
         known.declaration = Some(declaration);
@@ -221,21 +246,41 @@ impl Service {
     }
 
     fn problem(&self, failure: &ToolFailure) -> SourceProblem {
-        let code = failure.code.as_deref().unwrap_or(failure.class.as_str()).to_owned();
-        let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        let code = failure
+            .code
+            .as_deref()
+            .unwrap_or(failure.class.as_str())
+            .to_owned();
+        let hint = failure
+            .hint
+            .as_ref()
+            .map(|hint| format!("\nhint: {hint}"))
+            .unwrap_or_default();
         let message = format!("{}{hint}", failure.message);
         let part = self.module.as_str().to_owned();
-        SourceProblem { part, origin: Some(self.origin.clone()), code, message }
+        SourceProblem {
+            part,
+            origin: Some(self.origin.clone()),
+            code,
+            message,
+        }
     }
 
     pub(super) async fn health(&self, live: &Live) -> ServiceHealth {
-        let asked: Result<HealthResponse, _> =
-            live.ask(path::HEALTH, HealthRequest::default(), self.bounds(PATIENCE), None).await;
+        let asked: Result<HealthResponse, _> = live
+            .ask(
+                path::HEALTH,
+                HealthRequest::default(),
+                self.bounds(PATIENCE),
+                None,
+            )
+            .await;
         let (status, message) = match asked {
             Ok(answer) => (answer.status, String::new()),
             Err(error) if error.status.code() == Code::Unimplemented => {
-                let asked: Result<ModuleHealth, _> =
-                    live.ask(path::MODULE_HEALTH, Empty {}, self.bounds(PATIENCE), None).await;
+                let asked: Result<ModuleHealth, _> = live
+                    .ask(path::MODULE_HEALTH, Empty {}, self.bounds(PATIENCE), None)
+                    .await;
                 match asked {
                     Ok(answer) => (answer.status, shortened(&answer.message)),
                     Err(error) if error.status.code() == Code::Unimplemented => {
@@ -256,7 +301,11 @@ impl Service {
 
     fn unwell(&self, error: &RpcError) -> ServiceHealth {
         let failure = status::failure(error, &self.label);
-        ServiceHealth::Unreachable(format!("{}: {}", wire_name(error.status.code()), failure.message))
+        ServiceHealth::Unreachable(format!(
+            "{}: {}",
+            wire_name(error.status.code()),
+            failure.message
+        ))
     }
 
     pub(super) async fn close(&self) {
@@ -276,7 +325,9 @@ impl Service {
 
     async fn clean_up(&self, live: &Live) {
         // Whether it could or not: it is no longer needed.
-        let _: Result<Empty, _> = live.ask(path::CLEANUP, Empty {}, self.bounds(FAREWELL), None).await;
+        let _: Result<Empty, _> = live
+            .ask(path::CLEANUP, Empty {}, self.bounds(FAREWELL), None)
+            .await;
     }
 }
 
@@ -295,7 +346,9 @@ async fn watch(service: Weak<Service>) {
     let mut pause = FIRST_PAUSE;
     loop {
         tokio::time::sleep(pause).await;
-        let Some(service) = service.upgrade() else { return };
+        let Some(service) = service.upgrade() else {
+            return;
+        };
         if service.look().await.is_ok() {
             service.is_watching.store(false, Ordering::Release);
             service.tell(SourceNotice::ToolsChanged);

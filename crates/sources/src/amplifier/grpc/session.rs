@@ -35,7 +35,9 @@ impl SourceSession for GrpcSession {
                 )
             }
             Way::Program(_) => {
-                format!("{label} is a program that sees the whole workspace; path rules do not bind it")
+                format!(
+                    "{label} is a program that sees the whole workspace; path rules do not bind it"
+                )
             }
         })
     }
@@ -74,7 +76,10 @@ impl GrpcSession {
             );
             return Err(ToolFailure::invalid(message).code("arguments_too_large"));
         }
-        let request = ExecuteRequest { input, content_type: "application/json".to_owned() };
+        let request = ExecuteRequest {
+            input,
+            content_type: "application/json".to_owned(),
+        };
         let mut pauses = ATTEMPTS.iter();
         loop {
             let failure = match self.attempt(&request, &call.context).await {
@@ -96,15 +101,23 @@ impl GrpcSession {
         request: &ExecuteRequest,
         context: &CallContext,
     ) -> Result<ExecuteResponse, Attempt> {
-        let live = self.service.ready().await.map_err(|failure| match failure.code.as_deref() {
-            Some("not_sent" | "connection_lost") => Attempt::NotSent(failure),
-            _ => Attempt::Over(failure),
-        })?;
+        let live = self
+            .service
+            .ready()
+            .await
+            .map_err(|failure| match failure.code.as_deref() {
+                Some("not_sent" | "connection_lost") => Attempt::NotSent(failure),
+                _ => Attempt::Over(failure),
+            })?;
         let bounds = self.service.bounds(remaining(context));
-        let asked = live.ask(path::EXECUTE, request.clone(), bounds, Some(context)).await;
+        let asked = live
+            .ask(path::EXECUTE, request.clone(), bounds, Some(context))
+            .await;
         match asked {
             Ok(answer) => Ok(answer),
-            Err(error) if error.unsent => Err(Attempt::NotSent(self.service.failed(&error, &live).await)),
+            Err(error) if error.unsent => {
+                Err(Attempt::NotSent(self.service.failed(&error, &live).await))
+            }
             Err(error) => Err(Attempt::Over(self.explained(&error, &live).await)),
         }
     }

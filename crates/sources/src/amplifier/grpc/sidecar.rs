@@ -88,11 +88,30 @@ struct Running {
 }
 
 impl Sidecar {
-    pub(super) fn new(program: PathBuf, root: PathBuf, parts: SidecarParts, opened: Arc<AtomicU64>) -> Self {
-        let SidecarParts { launcher, children, workspace, variables, writable } = parts;
+    pub(super) fn new(
+        program: PathBuf,
+        root: PathBuf,
+        parts: SidecarParts,
+        opened: Arc<AtomicU64>,
+    ) -> Self {
+        let SidecarParts {
+            launcher,
+            children,
+            workspace,
+            variables,
+            writable,
+        } = parts;
         let children = Children::new(launcher, children, workspace);
         let state = tokio::sync::Mutex::default();
-        Self { program, root, children, variables, writable, opened, state }
+        Self {
+            program,
+            root,
+            children,
+            variables,
+            writable,
+            opened,
+            state,
+        }
     }
 
     /// A connection to the program, started where it is not running.
@@ -100,7 +119,9 @@ impl Sidecar {
         let running = self.running().await?;
         running.connection.live().await.map_err(|error| {
             let message = format!("the module's program runs and does not answer: {error}");
-            ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("not_sent").untouched()
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+                .code("not_sent")
+                .untouched()
         })
     }
 
@@ -113,9 +134,15 @@ impl Sidecar {
             let lived = running.since.elapsed() >= LIVED;
             state.died(lived);
         }
-        if let Some(wait) = state.not_before.and_then(|at| at.checked_duration_since(Instant::now())) {
+        if let Some(wait) = state
+            .not_before
+            .and_then(|at| at.checked_duration_since(Instant::now()))
+        {
             if wait > REST {
-                let message = format!("the module's program died {} times in a row, and rests", state.deaths);
+                let message = format!(
+                    "the module's program died {} times in a row, and rests",
+                    state.deaths
+                );
                 let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let failure = ToolFailure::of(ErrorClass::DependencyUnavailable, message);
                 return Err(failure.code("program_rests").untouched().after_ms(millis));
@@ -132,10 +159,17 @@ impl Sidecar {
     }
 
     async fn start(&self) -> Result<Running, ToolFailure> {
-        let variables = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let variables = self
+            .variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         let environment = self.children.settings().environment.with(variables)?;
         let port = free_port()?;
-        let argv = vec![self.program.clone().into(), "--port".into(), port.to_string().into()];
+        let argv = vec![
+            self.program.clone().into(),
+            "--port".into(),
+            port.to_string().into(),
+        ];
         let child = Child {
             argv,
             environment,
@@ -159,7 +193,9 @@ impl Sidecar {
             }
             let ended = process.kill().await;
             listened(listeners).await;
-            return Err(self.not_ready(first, port, ended, &last_words).confined(process.applied().clone()));
+            return Err(self
+                .not_ready(first, port, ended, &last_words)
+                .confined(process.applied().clone()));
         }
         if let Some(stdout) = stdout {
             listeners.spawn(last_words.clone().listen(stdout));
@@ -168,7 +204,14 @@ impl Sidecar {
         let applied = process.applied().clone();
         let (stop, ended) = keep(process, listeners);
         let connection = Connection::new(endpoint, Arc::clone(&self.opened));
-        Ok(Running { connection, applied, last_words, ended, since: Instant::now(), _stop: stop })
+        Ok(Running {
+            connection,
+            applied,
+            last_words,
+            ended,
+            since: Instant::now(),
+            _stop: stop,
+        })
     }
 
     fn confines(&self) -> Confines {
@@ -186,37 +229,66 @@ impl Sidecar {
             }
         }
         confines.readable.push(self.root.clone());
-        let own = self.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write });
+        let own = self.writable.iter().map(|path| Root {
+            path: path.clone(),
+            access: Access::Write,
+        });
         confines.roots.extend(own);
         confines
     }
 
-    fn not_ready(&self, first: FirstWord, port: u16, ended: Ended, words: &LastWords) -> ToolFailure {
+    fn not_ready(
+        &self,
+        first: FirstWord,
+        port: u16,
+        ended: Ended,
+        words: &LastWords,
+    ) -> ToolFailure {
         let why = match first {
             FirstWord::Ready(other) => format!("it says `READY:{other}` and was given port {port}"),
             FirstWord::Error(text) => format!("it says `ERROR:{text}`"),
             FirstWord::Silence => {
-                format!("it did not say `READY:{port}` within {} seconds", READY.as_secs())
+                format!(
+                    "it did not say `READY:{port}` within {} seconds",
+                    READY.as_secs()
+                )
             }
             FirstWord::End => format!("it ended before it was ready ({})", described(ended)),
         };
         let program = self.program.display();
-        let message = format!("the module's program `{program}` did not start: {why}{}", words.told());
-        ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("program_not_ready").untouched()
+        let message = format!(
+            "the module's program `{program}` did not start: {why}{}",
+            words.told()
+        );
+        ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+            .code("program_not_ready")
+            .untouched()
     }
 
     /// What confines the program, where it runs.
     pub(super) async fn applied(&self) -> Option<AppliedSandbox> {
-        self.state.lock().await.running.as_ref().map(|running| running.applied.clone())
+        self.state
+            .lock()
+            .await
+            .running
+            .as_ref()
+            .map(|running| running.applied.clone())
     }
 
     /// How the program ended, where a broken connection comes from that.
     pub(super) async fn end(&self) -> Option<String> {
         let running = self.state.lock().await.running.clone()?;
         let mut ended = running.ended.clone();
-        let ended = timeout(HEARD, ended.wait_for(Option::is_some)).await.ok()?.ok()?;
+        let ended = timeout(HEARD, ended.wait_for(Option::is_some))
+            .await
+            .ok()?
+            .ok()?;
         let ended = (*ended)?;
-        Some(format!("the module's program ended ({}){}", described(ended), running.last_words.told()))
+        Some(format!(
+            "the module's program ended ({}){}",
+            described(ended),
+            running.last_words.told()
+        ))
     }
 
     /// Takes no further calls to a connection that would not take one.
@@ -237,7 +309,9 @@ impl Sidecar {
 
     /// Ends the program.
     pub(super) async fn stop(&self) {
-        let Some(running) = self.state.lock().await.running.take() else { return };
+        let Some(running) = self.state.lock().await.running.take() else {
+            return;
+        };
         let mut ended = running.ended.clone();
         drop(running);
         let _ = timeout(HEARD * 4, ended.wait_for(Option::is_some)).await;
@@ -247,8 +321,14 @@ impl Sidecar {
 impl State {
     fn died(&mut self, lived: bool) {
         self.running = None;
-        self.deaths = if lived { 1 } else { self.deaths.saturating_add(1) };
-        let rest = REST.saturating_mul(1 << self.deaths.saturating_sub(1).min(10)).min(LONGEST_REST);
+        self.deaths = if lived {
+            1
+        } else {
+            self.deaths.saturating_add(1)
+        };
+        let rest = REST
+            .saturating_mul(1 << self.deaths.saturating_sub(1).min(10))
+            .min(LONGEST_REST);
         self.not_before = Some(Instant::now() + rest);
     }
 }
@@ -275,7 +355,10 @@ fn keep(
 
 /// Waits for those who listen to a program that is gone. Its pipes are closed, so that takes no time.
 async fn listened(mut listeners: JoinSet<()>) {
-    let _ = timeout(HEARD, async { while listeners.join_next().await.is_some() {} }).await;
+    let _ = timeout(HEARD, async {
+        while listeners.join_next().await.is_some() {}
+    })
+    .await;
 }
 
 /// What a program says first, also where it ended right after.
@@ -305,7 +388,9 @@ fn described(ended: Ended) -> String {
 
 /// A port that nobody listened on a moment ago.
 fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port())
 }
 
 /// What a program says first that matters.
@@ -328,7 +413,10 @@ async fn first_word(stdout: &mut BufReader<Receiver>) -> FirstWord {
         }
         let text = String::from_utf8_lossy(&line);
         let text = text.trim();
-        if let Some(port) = text.strip_prefix("READY:").and_then(|port| port.trim().parse().ok()) {
+        if let Some(port) = text
+            .strip_prefix("READY:")
+            .and_then(|port| port.trim().parse().ok())
+        {
             return FirstWord::Ready(port);
         }
         if let Some(error) = text.strip_prefix("ERROR:") {
@@ -344,7 +432,12 @@ struct LastWords(Arc<Mutex<VecDeque<u8>>>);
 impl LastWords {
     async fn listen(self, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = [0; 4096];
-        while let Some(length) = stream.read(&mut buffer).await.ok().filter(|length| *length > 0) {
+        while let Some(length) = stream
+            .read(&mut buffer)
+            .await
+            .ok()
+            .filter(|length| *length > 0)
+        {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend(&buffer[..length]);
             let excess = kept.len().saturating_sub(LAST_WORDS);
@@ -354,7 +447,13 @@ impl LastWords {
 
     /// As the end of a message; nothing where there is nothing.
     fn told(&self) -> String {
-        let bytes: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let bytes: Vec<u8> = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .copied()
+            .collect();
         let text = String::from_utf8_lossy(&bytes);
         match text.trim() {
             "" => String::new(),

@@ -20,15 +20,25 @@ pub(super) fn failure(error: &RpcError, service: &str) -> ToolFailure {
         (true, _) => broken(status, service, *unsent),
         (false, Code::OutOfRange) if status.message().contains(TOO_LARGE) => ToolFailure::of(
             ErrorClass::ResultTooLarge,
-            format!("the answer of {service} is over the limit: {}", said(status)),
+            format!(
+                "the answer of {service} is over the limit: {}",
+                said(status)
+            ),
         )
         .code("answer_too_large")
         .hint("ask for less at a time; the call may have taken effect"),
         (false, code) => {
             let (class, name, hint) = meaning(code);
             let text = said(status);
-            let words = if text.is_empty() { code.description() } else { text.as_str() };
-            let failure = ToolFailure::of(class, format!("{service} answered {}: {words}", wire_name(code)));
+            let words = if text.is_empty() {
+                code.description()
+            } else {
+                text.as_str()
+            };
+            let failure = ToolFailure::of(
+                class,
+                format!("{service} answered {}: {words}", wire_name(code)),
+            );
             let failure = failure.code(name);
             match hint {
                 Some(hint) => failure.hint(hint),
@@ -36,7 +46,10 @@ pub(super) fn failure(error: &RpcError, service: &str) -> ToolFailure {
             }
         }
     };
-    ToolFailure { details: Some(json!({ "grpc_status": wire_name(status.code()) })), ..failure }
+    ToolFailure {
+        details: Some(json!({ "grpc_status": wire_name(status.code()) })),
+        ..failure
+    }
 }
 
 /// Only what was made on this side has a cause: a service's status comes as two headers.
@@ -56,8 +69,11 @@ fn broken(status: &Status, service: &str, unsent: bool) -> ToolFailure {
     }
     match unsent {
         true => {
-            let message = format!("the connection to {service} was gone before the call was sent: {why}");
-            ToolFailure::of(ErrorClass::DependencyUnavailable, message).code("not_sent").untouched()
+            let message =
+                format!("the connection to {service} was gone before the call was sent: {why}");
+            ToolFailure::of(ErrorClass::DependencyUnavailable, message)
+                .code("not_sent")
+                .untouched()
         }
         false => {
             let message = format!(

@@ -39,14 +39,20 @@ pub(super) enum RequirementError {
 pub(super) fn checked(text: &str) -> Result<String, RequirementError> {
     let text = text.trim();
     let told = || text.escape_debug().to_string();
-    if text.chars().any(char::is_control) || !text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+    if text.chars().any(char::is_control) || !text.starts_with(|c: char| c.is_ascii_alphanumeric())
+    {
         return Err(RequirementError::NoName(told()));
     }
     let rest = text.trim_start_matches(is_of_name).trim_start();
     let rest = match rest.strip_prefix('[') {
         Some(extras) => {
-            let (extras, rest) = extras.split_once(']').ok_or_else(|| RequirementError::Form(told()))?;
-            if !extras.chars().all(|c| is_of_name(c) || matches!(c, ',' | ' ')) {
+            let (extras, rest) = extras
+                .split_once(']')
+                .ok_or_else(|| RequirementError::Form(told()))?;
+            if !extras
+                .chars()
+                .all(|c| is_of_name(c) || matches!(c, ',' | ' '))
+            {
                 return Err(RequirementError::Form(told()));
             }
             rest.trim_start()
@@ -74,23 +80,34 @@ pub(super) fn is_of_name(c: char) -> bool {
 
 /// The file that a requirement of the form `name @ file:///…` means, if it is one of the files that `roots` open: as
 /// what it really is, whatever links lead there. One that is not there is for the installer to miss.
-pub(super) fn local_file(requirement: &str, roots: &[PathBuf]) -> Result<Option<PathBuf>, RequirementError> {
-    let Some(path) = address(requirement)? else { return Ok(None) };
+pub(super) fn local_file(
+    requirement: &str,
+    roots: &[PathBuf],
+) -> Result<Option<PathBuf>, RequirementError> {
+    let Some(path) = address(requirement)? else {
+        return Ok(None);
+    };
     let told = || requirement.escape_debug().to_string();
     let name = path.to_string_lossy().to_ascii_lowercase();
     if !ARCHIVES.iter().any(|end| name.ends_with(end)) {
         return Err(RequirementError::NoArchive(told()));
     }
-    let opened =
-        |path: &Path| roots.iter().any(|root| path.starts_with(root) || path.starts_with(real(root)));
+    let opened = |path: &Path| {
+        roots
+            .iter()
+            .any(|root| path.starts_with(root) || path.starts_with(real(root)))
+    };
     if !opened(&path) {
         return Err(RequirementError::Outside(told()));
     }
-    let Ok(found) = path.canonicalize() else { return Ok(None) };
+    let Ok(found) = path.canonicalize() else {
+        return Ok(None);
+    };
     if !opened(&found) {
         return Err(RequirementError::Outside(told()));
     }
-    let is_file = |found: rustix::fs::Stat| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    let is_file =
+        |found: rustix::fs::Stat| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
     if rustix::fs::stat(&found).is_ok_and(is_file) {
         return Ok(Some(found));
     }
@@ -103,16 +120,24 @@ fn real(path: &Path) -> PathBuf {
 
 /// The path behind `@`, where that is a file's address.
 fn address(requirement: &str) -> Result<Option<PathBuf>, RequirementError> {
-    let Some((_, rest)) = requirement.split(';').next().and_then(|before| before.split_once('@')) else {
+    let Some((_, rest)) = requirement
+        .split(';')
+        .next()
+        .and_then(|before| before.split_once('@'))
+    else {
         return Ok(None);
     };
     let told = || RequirementError::Address(requirement.escape_debug().to_string());
     let mut words = rest.split_whitespace();
-    let (Some(written), None) = (words.next(), words.next()) else { return Err(told()) };
+    let (Some(written), None) = (words.next(), words.next()) else {
+        return Err(told());
+    };
     // Installers put the values of variables into addresses, and those are not the module's to send anywhere. Where an
     // address ends that holds a `;` they disagree about.
     let ends = requirement.contains(&format!("{written};"));
-    let parsed = Url::parse(written).ok().filter(|_| !written.contains(['$', '\\']) && !ends);
+    let parsed = Url::parse(written)
+        .ok()
+        .filter(|_| !written.contains(['$', '\\']) && !ends);
     let url = parsed.ok_or_else(told)?;
     match url.scheme() {
         "file" => url.to_file_path().map(Some).map_err(|()| told()),
@@ -179,19 +204,44 @@ mod tests {
             dir.write(name, "").unwrap();
         }
         std::os::unix::fs::symlink(closed.join("a.whl"), open.join("link.whl")).unwrap();
-        let found =
-            |address: String| local_file(&format!("tiny @ {address} ; a > 'b'"), std::slice::from_ref(&open));
+        let found = |address: String| {
+            local_file(
+                &format!("tiny @ {address} ; a > 'b'"),
+                std::slice::from_ref(&open),
+            )
+        };
         let of = |name: &str| found(format!("file://{}/{name}", base.display()));
         assert_eq!(of("open/a%20b.whl").unwrap(), Some(open.join("a b.whl")));
         assert_eq!(of("open/gone.whl").unwrap(), None);
-        assert!(matches!(of("closed/a.whl"), Err(RequirementError::Outside(_))));
-        assert!(matches!(of("open/../closed/a.whl"), Err(RequirementError::Outside(_))));
-        assert!(matches!(of("open/%2e%2e/closed/a.whl"), Err(RequirementError::Outside(_))));
-        assert!(matches!(of("open/link.whl"), Err(RequirementError::Outside(_))));
-        assert!(matches!(of("open/a.txt"), Err(RequirementError::NoArchive(_))));
-        assert!(matches!(of("open/folder.whl"), Err(RequirementError::NoArchive(_))));
+        assert!(matches!(
+            of("closed/a.whl"),
+            Err(RequirementError::Outside(_))
+        ));
+        assert!(matches!(
+            of("open/../closed/a.whl"),
+            Err(RequirementError::Outside(_))
+        ));
+        assert!(matches!(
+            of("open/%2e%2e/closed/a.whl"),
+            Err(RequirementError::Outside(_))
+        ));
+        assert!(matches!(
+            of("open/link.whl"),
+            Err(RequirementError::Outside(_))
+        ));
+        assert!(matches!(
+            of("open/a.txt"),
+            Err(RequirementError::NoArchive(_))
+        ));
+        assert!(matches!(
+            of("open/folder.whl"),
+            Err(RequirementError::NoArchive(_))
+        ));
         assert!(matches!(of("open"), Err(RequirementError::NoArchive(_))));
-        assert!(matches!(found("file:///".into()), Err(RequirementError::NoArchive(_))));
+        assert!(matches!(
+            found("file:///".into()),
+            Err(RequirementError::NoArchive(_))
+        ));
         assert!(matches!(
             found(format!("FILE:{}/closed/a.whl", base.display())),
             Err(RequirementError::Outside(_))

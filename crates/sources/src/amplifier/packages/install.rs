@@ -43,9 +43,23 @@ pub(super) fn python_in(folder: &Path) -> PathBuf {
 }
 
 impl<'a> Installer<'a> {
-    pub(super) fn new(supply: &'a Supply, python: &'a Python, folder: PathBuf, needs: &[Needs<'_>]) -> Self {
-        let files = needs.iter().flat_map(|needs| needs.files.iter().cloned()).collect();
-        Self { supply, python, folder, uv: python::on_path(supply, Path::new("uv")), files }
+    pub(super) fn new(
+        supply: &'a Supply,
+        python: &'a Python,
+        folder: PathBuf,
+        needs: &[Needs<'_>],
+    ) -> Self {
+        let files = needs
+            .iter()
+            .flat_map(|needs| needs.files.iter().cloned())
+            .collect();
+        Self {
+            supply,
+            python,
+            folder,
+            uv: python::on_path(supply, Path::new("uv")),
+            files,
+        }
     }
 
     /// Makes the environment and installs what all modules need. Where that cannot be had, each module is tried, so
@@ -56,20 +70,34 @@ impl<'a> Installer<'a> {
         needs: &[Needs<'_>],
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<(Vec<String>, Failed), RunError> {
-        progress(Progress::Step(format!("making an environment with Python {}", self.python.version())));
+        progress(Progress::Step(format!(
+            "making an environment with Python {}",
+            self.python.version()
+        )));
         self.make(progress).await?;
         progress(Progress::Step(format!("installing {}", all.join(", "))));
         let mut failed = Failed::new();
         if let Err(error) = self.add(all, progress).await {
-            let several = needs.iter().filter(|needs| !needs.requirements.is_empty()).count() > 1;
+            let several = needs
+                .iter()
+                .filter(|needs| !needs.requirements.is_empty())
+                .count()
+                > 1;
             // What only the whole needs, Amplifier's own library, is nobody's fault.
-            let of_modules = |text: &String| needs.iter().any(|needs| needs.requirements.contains(text));
-            let mut taken: Vec<String> = all.iter().filter(|text| !of_modules(text)).cloned().collect();
+            let of_modules =
+                |text: &String| needs.iter().any(|needs| needs.requirements.contains(text));
+            let mut taken: Vec<String> = all
+                .iter()
+                .filter(|text| !of_modules(text))
+                .cloned()
+                .collect();
             if !several {
                 return Err(error);
             }
-            let wanting: Vec<&Needs<'_>> =
-                needs.iter().filter(|needs| !needs.requirements.is_empty()).collect();
+            let wanting: Vec<&Needs<'_>> = needs
+                .iter()
+                .filter(|needs| !needs.requirements.is_empty())
+                .collect();
             failed = self.one_by_one(&mut taken, &wanting, progress).await;
             if failed.len() == wanting.len() {
                 return Err(error);
@@ -87,7 +115,10 @@ impl<'a> Installer<'a> {
     ) -> Failed {
         let mut failed = Failed::new();
         for needs in wanting {
-            progress(Progress::Step(format!("installing what `{}` needs", needs.module.id)));
+            progress(Progress::Step(format!(
+                "installing what `{}` needs",
+                needs.module.id
+            )));
             let with = [taken.as_slice(), &needs.requirements].concat();
             match self.add(&with, progress).await {
                 Ok(()) => *taken = with,
@@ -117,19 +148,32 @@ impl<'a> Installer<'a> {
         let base = self.python.executable.as_os_str();
         let words: Vec<OsString> = match &self.uv {
             Some(uv) => {
-                let fixed = ["venv", "--quiet", "--no-project", "--no-config", "--no-cache", "--python"];
+                let fixed = [
+                    "venv",
+                    "--quiet",
+                    "--no-project",
+                    "--no-config",
+                    "--no-cache",
+                    "--python",
+                ];
                 let mut words = vec![uv.as_os_str().to_owned()];
                 words.extend(fixed.map(Into::into));
                 words.extend([base.to_owned(), VENV.into()]);
                 words
             }
-            None => {
-                [base, "-I".as_ref(), "-m".as_ref(), "venv".as_ref(), "--without-pip".as_ref(), VENV.as_ref()]
-                    .map(ToOwned::to_owned)
-                    .to_vec()
-            }
+            None => [
+                base,
+                "-I".as_ref(),
+                "-m".as_ref(),
+                "venv".as_ref(),
+                "--without-pip".as_ref(),
+                VENV.as_ref(),
+            ]
+            .map(ToOwned::to_owned)
+            .to_vec(),
         };
-        self.run(words, Vec::new(), SandboxProfile::WorkspaceWrite, progress).await
+        self.run(words, Vec::new(), SandboxProfile::WorkspaceWrite, progress)
+            .await
     }
 
     /// Installs requirements, all of them or none.
@@ -157,7 +201,13 @@ impl<'a> Installer<'a> {
             }
             None => {
                 let before = ["-I", "-m", "pip", "--python"].map(OsString::from);
-                let behind = ["install", "--quiet", "--no-input", "--no-cache-dir", "--prefer-binary"];
+                let behind = [
+                    "install",
+                    "--quiet",
+                    "--no-input",
+                    "--no-cache-dir",
+                    "--prefer-binary",
+                ];
                 let mut words = vec![self.python.executable.as_os_str().to_owned()];
                 words.extend(before);
                 words.push(venv);
@@ -170,7 +220,8 @@ impl<'a> Installer<'a> {
         words.push("--".into());
         words.extend(requirements.iter().map(Into::into));
         let readable = [self.files.as_slice(), &links(self.supply)].concat();
-        self.run(words, readable, SandboxProfile::Network, progress).await
+        self.run(words, readable, SandboxProfile::Network, progress)
+            .await
     }
 
     async fn run(
@@ -188,8 +239,14 @@ impl<'a> Installer<'a> {
             ("UV_NO_PROGRESS", "1".to_owned()),
             ("PIP_PROGRESS_BAR", "off".to_owned()),
         ];
-        let errand =
-            Errand { argv, folder: self.folder.clone(), readable, variables, profile, time_limit: TIME };
+        let errand = Errand {
+            argv,
+            folder: self.folder.clone(),
+            readable,
+            variables,
+            profile,
+            time_limit: TIME,
+        };
         run(self.supply, errand, progress).await.map(|_| ())
     }
 }
@@ -237,7 +294,11 @@ fn look_into(dir: &Dir, hasher: &mut Sha256, depth: usize) -> io::Result<()> {
             look_into(&dir.open_dir(&name)?, hasher, depth + 1)?;
             hasher.update(b"u");
         } else if metadata.is_symlink() {
-            hasher.update(dir.read_link_contents(&name)?.as_os_str().as_encoded_bytes());
+            hasher.update(
+                dir.read_link_contents(&name)?
+                    .as_os_str()
+                    .as_encoded_bytes(),
+            );
         } else {
             hasher.update(metadata.len().to_le_bytes());
             hasher.update(metadata.mtime().to_le_bytes());

@@ -73,8 +73,17 @@ impl Python {
         modules: &[(&str, &str)],
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Self, PackagesError> {
-        let mut argv = vec![found.as_os_str().to_owned(), "-I".into(), "-c".into(), QUESTIONS.into()];
-        argv.extend(modules.iter().map(|(id, package)| format!("{id}:{package}").into()));
+        let mut argv = vec![
+            found.as_os_str().to_owned(),
+            "-I".into(),
+            "-c".into(),
+            QUESTIONS.into(),
+        ];
+        argv.extend(
+            modules
+                .iter()
+                .map(|(id, package)| format!("{id}:{package}").into()),
+        );
         let errand = Errand {
             argv,
             folder: folder.to_owned(),
@@ -83,12 +92,20 @@ impl Python {
             profile: SandboxProfile::ReadOnly,
             time_limit: TIME,
         };
-        let answer = run(supply, errand, progress).await.map_err(PackagesError::Python)?;
-        let python: Self = serde_json::from_str(answer.trim())
-            .map_err(|source| PackagesError::Answer { python: found.to_owned(), source })?;
+        let answer = run(supply, errand, progress)
+            .await
+            .map_err(PackagesError::Python)?;
+        let python: Self =
+            serde_json::from_str(answer.trim()).map_err(|source| PackagesError::Answer {
+                python: found.to_owned(),
+                source,
+            })?;
         let (major, minor, _) = python.version;
         match (major, minor) < OLDEST {
-            true => Err(PackagesError::TooOld { python: found.to_owned(), version: python.version() }),
+            true => Err(PackagesError::TooOld {
+                python: found.to_owned(),
+                version: python.version(),
+            }),
             false => Ok(python),
         }
     }
@@ -106,19 +123,26 @@ impl Python {
 
 /// The interpreter that is meant: the operator's, or the first `python3` on the path.
 pub(super) fn find(supply: &Supply) -> Result<PathBuf, PackagesError> {
-    let wanted = supply.python.clone().unwrap_or_else(|| PathBuf::from("python3"));
+    let wanted = supply
+        .python
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("python3"));
     let found = if wanted.components().count() > 1 {
         is_program(&wanted).then(|| wanted.clone())
     } else {
         on_path(supply, &wanted)
     };
-    found.ok_or_else(|| PackagesError::NoPython { wanted: text(&wanted) })
+    found.ok_or_else(|| PackagesError::NoPython {
+        wanted: text(&wanted),
+    })
 }
 
 /// A program of this name, where programs are looked for.
 pub(super) fn on_path(supply: &Supply, name: &Path) -> Option<PathBuf> {
     let path = supply.environment.get("PATH").unwrap_or_default();
-    path.split(':').map(|folder| Path::new(folder).join(name)).find(|place| is_program(place))
+    path.split(':')
+        .map(|folder| Path::new(folder).join(name))
+        .find(|place| is_program(place))
 }
 
 fn is_program(path: &Path) -> bool {
@@ -135,10 +159,15 @@ pub(super) fn prefixes_of(python: &Path) -> Vec<PathBuf> {
     let mut place = python.to_owned();
     // A link of a link is as far as environments of environments go.
     for _ in 0..4 {
-        let above = place.parent().and_then(Path::parent).filter(|above| is_prefix(above));
+        let above = place
+            .parent()
+            .and_then(Path::parent)
+            .filter(|above| is_prefix(above));
         found.extend(above.map(Path::to_owned));
         found.push(place.clone());
-        let Ok(target) = rustix::fs::readlink(&place, Vec::new()) else { break };
+        let Ok(target) = rustix::fs::readlink(&place, Vec::new()) else {
+            break;
+        };
         let target = PathBuf::from(String::from_utf8_lossy(target.as_bytes()).into_owned());
         place = place.parent().unwrap_or(Path::new("/")).join(target);
     }
@@ -148,10 +177,13 @@ pub(super) fn prefixes_of(python: &Path) -> Vec<PathBuf> {
 
 /// Whether a folder is Python's own: the one above `~/bin` is somebody's home.
 fn is_prefix(folder: &Path) -> bool {
-    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else { return false };
+    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else {
+        return false;
+    };
     let names = dir.read_dir("lib").into_iter().flatten().flatten();
     let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    dir.exists("pyvenv.cfg") || names.any(|name| name.starts_with("python3") || name.starts_with("pypy3"))
+    dir.exists("pyvenv.cfg")
+        || names.any(|name| name.starts_with("python3") || name.starts_with("pypy3"))
 }
 
 /// What an environment holds, as `name==version`.
@@ -164,7 +196,12 @@ pub(super) async fn frozen(
     const LIST: &str = "import importlib.metadata as m\n\
                         print('\\n'.join(sorted(f\"{d.metadata['Name']}=={d.version}\" for d in m.distributions())))";
     let errand = Errand {
-        argv: vec![python.as_os_str().to_owned(), "-I".into(), "-c".into(), LIST.into()],
+        argv: vec![
+            python.as_os_str().to_owned(),
+            "-I".into(),
+            "-c".into(),
+            LIST.into(),
+        ],
         folder: folder.to_owned(),
         readable,
         variables: Vec::new(),
@@ -172,5 +209,9 @@ pub(super) async fn frozen(
         time_limit: TIME,
     };
     let listed = run(supply, errand, progress).await?;
-    Ok(listed.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    Ok(listed
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect())
 }

@@ -38,7 +38,10 @@ pub(super) enum NeedsError {
     #[error("`{}` cannot be read: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("`{}` is not TOML: {source}", path.display())]
-    NotToml { path: PathBuf, source: Box<toml::de::Error> },
+    NotToml {
+        path: PathBuf,
+        source: Box<toml::de::Error>,
+    },
     #[error("`{}`: `project.dependencies` must be a list of at most {MOST} texts", path.display())]
     NotAList { path: PathBuf },
     #[error(transparent)]
@@ -101,20 +104,27 @@ pub(super) fn of_bundle(
     let above = own.ancestors().skip(1).take(BUNDLE_LEVELS);
     // `entry/checkout` is the highest folder that belongs to a fetched module.
     let within = |folder: &&Path| {
-        !is_fetched || folder.strip_prefix(checkouts).is_ok_and(|inner| inner.components().count() >= 2)
+        !is_fetched
+            || folder
+                .strip_prefix(checkouts)
+                .is_ok_and(|inner| inner.components().count() >= 2)
     };
     for folder in above.take_while(within) {
-        let file =
-            BUNDLE_FILES.iter().map(|name| folder.join(name)).find(|file| rustix::fs::stat(file).is_ok());
+        let file = BUNDLE_FILES
+            .iter()
+            .map(|name| folder.join(name))
+            .find(|file| rustix::fs::stat(file).is_ok());
         let Some(file) = file else { continue };
         if !is_trusted(folder) || !is_trusted(&file) || !is_trusted(&folder.join(PROJECT_FILE)) {
             return Ok(None);
         }
-        let Some(project) = read_project(folder)?.filter(|project| project.contains_key("project")) else {
+        let Some(project) = read_project(folder)?.filter(|project| project.contains_key("project"))
+        else {
             return Ok(None);
         };
         let dependencies = dependencies_of(&project, folder, core, opened)?;
-        let packages = |folder: &Path| packages_in(folder).map_err(|source| unreadable(folder, source));
+        let packages =
+            |folder: &Path| packages_in(folder).map_err(|source| unreadable(folder, source));
         let inner = ["src", "lib"].iter().map(|name| folder.join(name));
         for inner in inner.filter(|inner| is_own_dir(inner) && !is_package(inner)) {
             if !packages(&inner)?.is_empty() {
@@ -126,37 +136,57 @@ pub(super) fn of_bundle(
             }
         }
         let readable = packages(folder)?;
-        return Ok(Some(BundlePackage { import_path: folder.to_owned(), readable, dependencies }));
+        return Ok(Some(BundlePackage {
+            import_path: folder.to_owned(),
+            readable,
+            dependencies,
+        }));
     }
     Ok(None)
 }
 
 /// Whether only this user or root can have made a file or folder what it is. A file that is missing cannot be misused.
 fn is_trusted(path: &Path) -> bool {
-    let Ok(found) = rustix::fs::stat(path) else { return true };
+    let Ok(found) = rustix::fs::stat(path) else {
+        return true;
+    };
     let own = [0, rustix::process::geteuid().as_raw()];
     own.contains(&found.st_uid) && found.st_mode & OTHERS_WRITE == 0
 }
 
 /// The folder with the `pyproject.toml` of the module in `root`: a package lies beside its file.
 fn project_folder(root: &Path) -> &Path {
-    if is_package(root) { root.parent().unwrap_or(root) } else { root }
+    if is_package(root) {
+        root.parent().unwrap_or(root)
+    } else {
+        root
+    }
 }
 
 fn read_project(folder: &Path) -> Result<Option<toml::Table>, NeedsError> {
     let path = folder.join(PROJECT_FILE);
     let file = match File::open_ambient(&path, ambient_authority()) {
         Ok(file) => file,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
             return Ok(None);
         }
         Err(error) => return Err(unreadable(&path, error)),
     };
     let mut text = String::new();
-    file.take(PROJECT_BYTES).read_to_string(&mut text).map_err(|error| unreadable(&path, error))?;
+    file.take(PROJECT_BYTES)
+        .read_to_string(&mut text)
+        .map_err(|error| unreadable(&path, error))?;
     match text.parse() {
         Ok(project) => Ok(Some(project)),
-        Err(source) => Err(NeedsError::NotToml { path, source: Box::new(source) }),
+        Err(source) => Err(NeedsError::NotToml {
+            path,
+            source: Box::new(source),
+        }),
     }
 }
 
@@ -166,13 +196,20 @@ fn dependencies_of(
     core: CoreWish,
     opened: &[PathBuf],
 ) -> Result<ProjectDependencies, NeedsError> {
-    let listed = project.get("project").and_then(|project| project.get("dependencies"));
-    let Some(listed) = listed else { return Ok(ProjectDependencies::default()) };
-    let texts: Option<Vec<&str>> =
-        listed.as_array().and_then(|list| list.iter().map(toml::Value::as_str).collect());
+    let listed = project
+        .get("project")
+        .and_then(|project| project.get("dependencies"));
+    let Some(listed) = listed else {
+        return Ok(ProjectDependencies::default());
+    };
+    let texts: Option<Vec<&str>> = listed
+        .as_array()
+        .and_then(|list| list.iter().map(toml::Value::as_str).collect());
     let texts = texts
         .filter(|texts| texts.len() <= MOST)
-        .ok_or_else(|| NeedsError::NotAList { path: folder.join(PROJECT_FILE) })?;
+        .ok_or_else(|| NeedsError::NotAList {
+            path: folder.join(PROJECT_FILE),
+        })?;
     let roots = [&[folder.to_owned()], opened].concat();
     let mut dependencies = ProjectDependencies::default();
     for text in texts {
@@ -180,7 +217,9 @@ fn dependencies_of(
         match core {
             CoreWish::StandIn if name_of(&needed) == CORE => {}
             CoreWish::StandIn | CoreWish::Auto | CoreWish::Real => {
-                dependencies.files.extend(direct::local_file(&needed, &roots)?);
+                dependencies
+                    .files
+                    .extend(direct::local_file(&needed, &roots)?);
                 dependencies.requirements.push(needed);
             }
         }
@@ -189,7 +228,10 @@ fn dependencies_of(
 }
 
 fn unreadable(path: &Path, source: io::Error) -> NeedsError {
-    NeedsError::Unreadable { path: path.to_owned(), source }
+    NeedsError::Unreadable {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// The Python packages in a bundle's folder. A link is left out: it could lead to code that is not the bundle's.
@@ -215,7 +257,9 @@ pub(super) fn with_core(needs: &mut Vec<String>) {
 
 /// The name of the package, in the one form that all its spellings have.
 fn name_of(requirement: &str) -> String {
-    let end = requirement.find(|c: char| !direct::is_of_name(c)).unwrap_or(requirement.len());
+    let end = requirement
+        .find(|c: char| !direct::is_of_name(c))
+        .unwrap_or(requirement.len());
     if !requirement.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return String::new();
     }
@@ -238,7 +282,11 @@ pub(super) fn import_path(root: &Path) -> PathBuf {
     }
     // The layout with the package under `src` is as common as the one without.
     let inner = root.join("src");
-    if is_dir(&inner) && !is_package(&inner) { inner } else { root.to_owned() }
+    if is_dir(&inner) && !is_package(&inner) {
+        inner
+    } else {
+        root.to_owned()
+    }
 }
 
 fn is_package(root: &Path) -> bool {
@@ -259,7 +307,10 @@ fn is_folder(found: rustix::fs::Stat) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the tests make the folders that they look at")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tests make the folders that they look at"
+)]
 mod tests {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -286,10 +337,19 @@ mod tests {
         let checkouts = project.join("cache/modules");
         let checkout = checkouts.join("entry/hash");
         assert_eq!(import_path_of(&checkout, &checkouts), None);
-        assert_eq!(import_path_of(&checkout.join("modules/tool"), &checkouts), None);
+        assert_eq!(
+            import_path_of(&checkout.join("modules/tool"), &checkouts),
+            None
+        );
         make_bundle(&checkout);
-        assert_eq!(import_path_of(&checkout.join("modules/tool"), &checkouts), Some(checkout.join("src")));
-        assert_eq!(import_path_of(&project.join("modules/tool"), &checkouts), Some(project.join("src")));
+        assert_eq!(
+            import_path_of(&checkout.join("modules/tool"), &checkouts),
+            Some(checkout.join("src"))
+        );
+        assert_eq!(
+            import_path_of(&project.join("modules/tool"), &checkouts),
+            Some(project.join("src"))
+        );
     }
 
     #[test]
@@ -298,7 +358,10 @@ mod tests {
         let project = folder.path().canonicalize().unwrap();
         make_bundle(&project);
         let module = project.join("modules/tool");
-        assert_eq!(import_path_of(&module, Path::new("/nowhere")), Some(project.join("src")));
+        assert_eq!(
+            import_path_of(&module, Path::new("/nowhere")),
+            Some(project.join("src"))
+        );
         fs::set_permissions(&project, fs::Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(import_path_of(&module, Path::new("/nowhere")), None);
     }
@@ -309,7 +372,10 @@ mod tests {
         let project = folder.path().canonicalize().unwrap();
         make_bundle(&project);
         fs::rename(project.join("src/words"), project.join("words")).unwrap();
-        assert_eq!(import_path_of(&project.join("modules/tool"), Path::new("/nowhere")), Some(project));
+        assert_eq!(
+            import_path_of(&project.join("modules/tool"), Path::new("/nowhere")),
+            Some(project)
+        );
     }
 
     #[test]

@@ -97,7 +97,8 @@ impl Set<'_> {
         match self.made_before(&inside, anew) {
             Before::Good(made) => Ok(made),
             Before::WithFailures(Made::Here { record, folder }) => {
-                self.retried(needs, (&inside, folder), record, progress).await
+                self.retried(needs, (&inside, folder), record, progress)
+                    .await
             }
             Before::WithFailures(made) => Ok(made),
             Before::Nothing => self.make(needs, &inside, progress).await,
@@ -119,7 +120,9 @@ impl Set<'_> {
             Ok((packages, failed)) => self.kept(inside, folder, packages, failed),
             Err(error) => {
                 self.cache.clear(inside)?;
-                Ok(Made::Nothing { why: format!("cannot be installed: {error}") })
+                Ok(Made::Nothing {
+                    why: format!("cannot be installed: {error}"),
+                })
             }
         }
     }
@@ -132,14 +135,28 @@ impl Set<'_> {
         record: EnvironmentRecord,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Made, CacheError> {
-        let had = |needs: &&Needs<'_>| record.failed.iter().all(|(id, _)| id != needs.module.id.as_str());
+        let had = |needs: &&Needs<'_>| {
+            record
+                .failed
+                .iter()
+                .all(|(id, _)| id != needs.module.id.as_str())
+        };
         let wanting: Vec<&Needs<'_>> = needs.iter().filter(|needs| !had(needs)).collect();
         let only_of_failed = |text: &String| {
-            wanting.iter().any(|needs| needs.requirements.contains(text))
-                && !needs.iter().filter(had).any(|needs| needs.requirements.contains(text))
+            wanting
+                .iter()
+                .any(|needs| needs.requirements.contains(text))
+                && !needs
+                    .iter()
+                    .filter(had)
+                    .any(|needs| needs.requirements.contains(text))
         };
-        let mut taken: Vec<String> =
-            self.requirements.iter().filter(|text| !only_of_failed(text)).cloned().collect();
+        let mut taken: Vec<String> = self
+            .requirements
+            .iter()
+            .filter(|text| !only_of_failed(text))
+            .cloned()
+            .collect();
         // Without a record it is half made: whoever is killed here leaves nothing that would be used.
         self.cache.forget(&format!("{inside}/{RECORD}"))?;
         let installer = Installer::new(self.supply, self.python, folder.clone(), needs);
@@ -157,10 +174,18 @@ impl Set<'_> {
         packages: Vec<String>,
         failed: Failed,
     ) -> Result<Made, CacheError> {
-        let look = install::look(self.cache.dir(), inside).map_err(|error| self.cache.failed(error))?;
+        let look =
+            install::look(self.cache.dir(), inside).map_err(|error| self.cache.failed(error))?;
         let (python, requirements) = (self.python.identity(), self.requirements.clone());
-        let record = EnvironmentRecord { python, requirements, packages, failed, look };
-        self.cache.keep_record(&format!("{inside}/{RECORD}"), &record)?;
+        let record = EnvironmentRecord {
+            python,
+            requirements,
+            packages,
+            failed,
+            look,
+        };
+        self.cache
+            .keep_record(&format!("{inside}/{RECORD}"), &record)?;
         Ok(Made::Here { record, folder })
     }
 
@@ -174,11 +199,17 @@ impl Set<'_> {
         let record = match self.cache.record::<EnvironmentRecord>(&name) {
             Ok(Some(record)) => record,
             Ok(None) => return Before::Nothing,
-            Err(_) => return Before::Good(Made::Nothing { why: changed(&folder) }),
+            Err(_) => {
+                return Before::Good(Made::Nothing {
+                    why: changed(&folder),
+                });
+            }
         };
         let sound = install::look(self.cache.dir(), inside).is_ok_and(|look| look == record.look);
         if !sound || record.requirements != self.requirements {
-            return Before::Good(Made::Nothing { why: changed(&folder) });
+            return Before::Good(Made::Nothing {
+                why: changed(&folder),
+            });
         }
         let again = match anew {
             Anew::WhatFailedLongAgo => self.cache.age(&name).is_none_or(|age| age >= PAUSE),
@@ -186,7 +217,11 @@ impl Set<'_> {
         };
         let failed = !record.failed.is_empty();
         let made = Made::Here { record, folder };
-        if failed && again { Before::WithFailures(made) } else { Before::Good(made) }
+        if failed && again {
+            Before::WithFailures(made)
+        } else {
+            Before::Good(made)
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use std::{
 use tokio::time::timeout;
 use toolpost_amplifier::{ToolResult, into_outcome};
 use toolpost_model::{
-    ArtifactError, ArtifactRef, CallContext, Content, ErrorClass, LogLevel, ToolCall, ToolFailure, ToolId,
-    ToolOutput, Truncation,
+    ArtifactError, ArtifactRef, CallContext, Content, ErrorClass, LogLevel, ToolCall, ToolFailure,
+    ToolId, ToolOutput, Truncation,
 };
 
 use super::{
@@ -46,7 +46,11 @@ pub(super) async fn run(
         tool: &place.tool,
         arguments: input.arguments().value(),
         tool_call_id: &invocation,
-        timeout: context.deadline().saturating_duration_since(Instant::now()).as_secs().max(1),
+        timeout: context
+            .deadline()
+            .saturating_duration_since(Instant::now())
+            .as_secs()
+            .max(1),
         trace: &span,
     };
     let (id, answer) = send(&mounted, order, &context, tool.to_string()).await;
@@ -89,21 +93,27 @@ pub(super) async fn send(
 ) -> (u64, Result<Vec<u8>, ToolFailure>) {
     let pending = mounted.bridge.call(order, context);
     let id = pending.id;
-    let mut running = Running { bridge: Arc::clone(&mounted.bridge), pending: Some(pending), what };
+    let mut running = Running {
+        bridge: Arc::clone(&mounted.bridge),
+        pending: Some(pending),
+        what,
+    };
     (id, running.until_answered(context).await)
 }
 
 /// Where a session finds a tool: by what its own mount brought, else by what others brought.
 fn place_of(tool: &ToolId, own: &Listing, all: &Listing) -> Result<Place, ToolFailure> {
-    let unavailable =
-        |message: String| Err(ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched());
+    let unavailable = |message: String| {
+        Err(ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched())
+    };
     let Some(place) = own.places.get(tool).or_else(|| all.places.get(tool)) else {
         return unavailable(format!("`{tool}` is not offered by its module any more"));
     };
     match own.failure_of(&place.module) {
-        Some(failure) if !own.places.contains_key(tool) => {
-            unavailable(format!("`{}` is not there in this session: {}", place.module, failure.message))
-        }
+        Some(failure) if !own.places.contains_key(tool) => unavailable(format!(
+            "`{}` is not there in this session: {}",
+            place.module, failure.message
+        )),
         Some(_) | None => Ok(place.clone()),
     }
 }
@@ -117,7 +127,9 @@ pub(super) struct Running {
 
 impl Running {
     async fn until_answered(&mut self, context: &CallContext) -> Result<Vec<u8>, ToolFailure> {
-        let Some(pending) = &mut self.pending else { return Err(ToolFailure::new("it was sent nowhere")) };
+        let Some(pending) = &mut self.pending else {
+            return Err(ToolFailure::new("it was sent nowhere"));
+        };
         tokio::select! {
             biased;
             line = pending.line() => {
@@ -126,7 +138,9 @@ impl Running {
             }
             () = context.canceled() => {}
         }
-        let Some(pending) = self.pending.take() else { return Err(ToolFailure::new("it was sent nowhere")) };
+        let Some(pending) = self.pending.take() else {
+            return Err(ToolFailure::new("it was sent nowhere"));
+        };
         // In a task of its own: what is begun here is done also if the host has no more patience.
         let stopping = tokio::spawn(stop(Arc::clone(&self.bridge), pending, self.what.clone()));
         match stopping.await {
@@ -148,7 +162,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Some(pending) = self.pending.take() else { return };
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (bridge, call, what) = (Arc::clone(&self.bridge), pending.id, self.what.clone());
             runtime.spawn(async move {
@@ -160,12 +176,18 @@ impl Drop for Running {
 }
 
 /// Tells a request to stop, and ends the whole process where it does not.
-async fn stop(bridge: Arc<Bridge>, mut pending: Pending, what: String) -> Result<Vec<u8>, ToolFailure> {
+async fn stop(
+    bridge: Arc<Bridge>,
+    mut pending: Pending,
+    what: String,
+) -> Result<Vec<u8>, ToolFailure> {
     bridge.cancel(pending.id);
     if let Ok(line) = timeout(GRACE, pending.line()).await {
         return line.map_err(NoAnswer::into_failure);
     }
-    bridge.kill(format!("`{what}` did not stop when it was told to")).await;
+    bridge
+        .kill(format!("`{what}` did not stop when it was told to"))
+        .await;
     let message = "it did not stop when it was told to, and the process of its module was ended";
     Err(ToolFailure::of(ErrorClass::Canceled, message).code("module_process_ended"))
 }
@@ -176,12 +198,18 @@ async fn outcome(
     bridge: &Bridge,
     context: &CallContext,
 ) -> Result<ToolOutput, ToolFailure> {
-    let CallResult { result, cut, extras } = read(line).map_err(NoAnswer::into_failure)?;
+    let CallResult {
+        result,
+        cut,
+        extras,
+    } = read(line).map_err(NoAnswer::into_failure)?;
     let waits = cut.as_ref().is_some_and(|cut| cut.waiting > 0);
     let waiting = waits.then(|| Waiting { bridge, call });
     let result = ToolResult::parse(result.get()).map_err(|error| {
-        ToolFailure::new(format!("the result of the tool does not fit the contract: {error}"))
-            .code("bad_result")
+        ToolFailure::new(format!(
+            "the result of the tool does not fit the contract: {error}"
+        ))
+        .code("bad_result")
     })?;
     let outcome = match extras {
         Some(extras) => plugin::with_extras(result, extras, context),
@@ -197,11 +225,17 @@ async fn outcome(
             // Where nothing of the text came, what stands for it would say that there was none.
             output.content.retain(|_| cut.shown > 0);
             let truncation = shorten(&mut output.content, &cut, kept.as_ref());
-            Ok(ToolOutput { truncated: Some(truncation), ..output })
+            Ok(ToolOutput {
+                truncated: Some(truncation),
+                ..output
+            })
         }
         Err(mut failure) => {
             let truncation = shorten(&mut failure.content, &cut, kept.as_ref());
-            Err(ToolFailure { truncated: Some(Box::new(truncation)), ..failure })
+            Err(ToolFailure {
+                truncated: Some(Box::new(truncation)),
+                ..failure
+            })
         }
     }
 }
@@ -224,17 +258,28 @@ impl Waiting<'_> {
         match self.fetch(cut, context).await {
             Ok(kept) => Some(kept),
             Err(why) => {
-                context.log(LogLevel::Warn, format!("the whole of the result is not kept: {why}"));
+                context.log(
+                    LogLevel::Warn,
+                    format!("the whole of the result is not kept: {why}"),
+                );
                 None
             }
         }
     }
 
     async fn fetch(&self, cut: &Cut, context: &CallContext) -> Result<ArtifactRef, NotKept> {
-        let mut sink = context.create_artifact("result", cut.media_type.as_str()).await?;
+        let mut sink = context
+            .create_artifact("result", cut.media_type.as_str())
+            .await?;
         let mut at = 0;
         loop {
-            let Piece { text } = self.bridge.ask(Order::Piece { call: self.call, at }).await?;
+            let Piece { text } = self
+                .bridge
+                .ask(Order::Piece {
+                    call: self.call,
+                    at,
+                })
+                .await?;
             if text.is_empty() {
                 return Ok(sink.finish().await?);
             }
@@ -272,22 +317,45 @@ fn shorten(content: &mut Vec<Content>, cut: &Cut, kept: Option<&ArtifactRef>) ->
             }
         }
     }
-    let truncation = truncation(&Cut { shown, ..cut.clone() }, kept);
-    content.push(Content::text(format!("[{}]", truncation.hint.as_deref().unwrap_or_default())));
+    let truncation = truncation(
+        &Cut {
+            shown,
+            ..cut.clone()
+        },
+        kept,
+    );
+    content.push(Content::text(format!(
+        "[{}]",
+        truncation.hint.as_deref().unwrap_or_default()
+    )));
     truncation
 }
 
 fn truncation(cut: &Cut, kept: Option<&ArtifactRef>) -> Truncation {
-    let Cut { shown, total, content, waiting, .. } = *cut;
+    let Cut {
+        shown,
+        total,
+        content,
+        waiting,
+        ..
+    } = *cut;
     let came = match content {
         0 => format!("the first {} of {} came", bytes(shown), bytes(total)),
         pieces => {
-            format!("of {} came {} of text and none of its {pieces} other pieces", bytes(total), bytes(shown))
+            format!(
+                "of {} came {} of text and none of its {pieces} other pieces",
+                bytes(total),
+                bytes(shown)
+            )
         }
     };
     let rest = match kept {
         Some(kept) if waiting == total => format!("the whole is kept as `{}`", kept.id),
-        Some(kept) => format!("the first {} are kept as `{}`, the rest is lost", bytes(waiting), kept.id),
+        Some(kept) => format!(
+            "the first {} are kept as `{}`, the rest is lost",
+            bytes(waiting),
+            kept.id
+        ),
         None => "the rest was dropped by the limit `amplifier.max_result`".to_owned(),
     };
     Truncation {

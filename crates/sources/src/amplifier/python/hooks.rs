@@ -35,14 +35,24 @@ pub(super) fn hooks(set: &Arc<ModuleSet>) -> Vec<Arc<dyn Hook>> {
     let settings = &set.blueprint.settings;
     let standings = ModuleStandings::new(settings.standings.clone());
     let has_handlers = listing.events.iter().any(|(_, events)| !events.is_empty());
-    let lacks_guard = listing.declined.iter().any(|module| standings.is_named_guard(module));
+    let lacks_guard = listing
+        .declined
+        .iter()
+        .any(|module| standings.is_named_guard(module));
     if listing.blind.is_empty() && !has_handlers && !lacks_guard {
         return Vec::new();
     }
     let limit = settings.hook_limit.unwrap_or(USUAL_LIMIT);
-    let desk = PythonDesk { set: Arc::clone(set), standings, limit };
+    let desk = PythonDesk {
+        set: Arc::clone(set),
+        standings,
+        limit,
+    };
     let hooks = ModuleHooks::new(Arc::new(desk)).post_on_failure(settings.post_on_failure);
-    hooks.time_limit(Some(limit.saturating_mul(IN_A_ROW))).into_hooks().to_vec()
+    hooks
+        .time_limit(Some(limit.saturating_mul(IN_A_ROW)))
+        .into_hooks()
+        .to_vec()
 }
 
 struct PythonDesk {
@@ -58,8 +68,14 @@ impl PythonDesk {
 
     /// The standing of every module. Handlers may come after the mount, so those that have none yet are named too.
     fn all_standings(&self, event: &str) -> BTreeMap<String, HookStanding> {
-        let ids = self.set.blueprint.modules.iter().map(|module| module.planned.id.as_str());
-        ids.map(|id| (id.to_owned(), self.standing(id, event))).collect()
+        let ids = self
+            .set
+            .blueprint
+            .modules
+            .iter()
+            .map(|module| module.planned.id.as_str());
+        ids.map(|id| (id.to_owned(), self.standing(id, event)))
+            .collect()
     }
 
     /// A module that should look at calls and is not there has failed at each of them.
@@ -69,12 +85,24 @@ impl PythonDesk {
         }
         let listing = self.set.listing();
         let gone = listing.blind.iter().map(|failure| {
-            let text = format!("the hook module `{}` is not there: {}", failure.module, failure.message);
-            (failure.module.as_str(), format!("{text}\n{}", observer_hint(&failure.module)))
+            let text = format!(
+                "the hook module `{}` is not there: {}",
+                failure.module, failure.message
+            );
+            (
+                failure.module.as_str(),
+                format!("{text}\n{}", observer_hint(&failure.module)),
+            )
         });
-        let declined = listing.declined.iter().filter(|module| self.standings.is_named_guard(module));
+        let declined = listing
+            .declined
+            .iter()
+            .filter(|module| self.standings.is_named_guard(module));
         let declined = declined.map(|module| {
-            (module.as_str(), format!("the hook module `{module}` declined, and is named as a guard"))
+            (
+                module.as_str(),
+                format!("the hook module `{module}` declined, and is named as a guard"),
+            )
         });
         self.failed(event, gone.chain(declined))
     }
@@ -101,39 +129,66 @@ impl PythonDesk {
     /// The modules that should have heard an event in a session and did not: those whose handlers this mount or the
     /// first one had, and those that are there to look at calls, were it only in another session.
     fn deaf(&self, event: &str, own: &Listing, asked: &[String]) -> Option<HookResult> {
-        let mut expected: BTreeSet<String> = self.set.listing().hearing(event).into_iter().collect();
+        let mut expected: BTreeSet<String> =
+            self.set.listing().hearing(event).into_iter().collect();
         expected.extend(own.hearing(event));
         if event == events::TOOL_PRE {
             expected.extend(own.blind.iter().map(|failure| failure.module.to_string()));
         }
-        let deaf = expected.iter().filter_map(|module| match own.failure_of(module) {
-            Some(failure) => {
-                let why = format!("the hook module `{module}` is not there: {}", failure.message);
-                Some((module.as_str(), why))
-            }
-            None if asked.contains(module) => None,
-            None => {
-                let why = format!("the module `{module}` has no handler for `{event}` any more");
-                Some((module.as_str(), why))
-            }
-        });
+        let deaf = expected
+            .iter()
+            .filter_map(|module| match own.failure_of(module) {
+                Some(failure) => {
+                    let why = format!(
+                        "the hook module `{module}` is not there: {}",
+                        failure.message
+                    );
+                    Some((module.as_str(), why))
+                }
+                None if asked.contains(module) => None,
+                None => {
+                    let why =
+                        format!("the module `{module}` has no handler for `{event}` any more");
+                    Some((module.as_str(), why))
+                }
+            });
         self.failed(event, deaf)
     }
 
-    async fn put(&self, session: &SessionId, event: &str, data: &Value) -> Result<HookResult, HookError> {
+    async fn put(
+        &self,
+        session: &SessionId,
+        event: &str,
+        data: &Value,
+    ) -> Result<HookResult, HookError> {
         let missing = self.missing(event);
-        let denied = missing.as_ref().is_some_and(|answer| answer.action == HookAction::Deny);
+        let denied = missing
+            .as_ref()
+            .is_some_and(|answer| answer.action == HookAction::Deny);
         if denied || self.set.listing().hearing(event).is_empty() {
             return Ok(missing.unwrap_or_default());
         }
         let seat = self.set.seat(session);
-        let mounted = seat.mounted(&self.set).await.map_err(|failure| HookError(failure.message))?;
+        let mounted = seat
+            .mounted(&self.set)
+            .await
+            .map_err(|failure| HookError(failure.message))?;
         let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
         let standings = self.all_standings(event);
-        let order = Order::Emit { mount: mounted.mount, event, data, standings: &standings, limit_ms };
+        let order = Order::Emit {
+            mount: mounted.mount,
+            event,
+            data,
+            standings: &standings,
+            limit_ms,
+        };
         let pending = mounted.bridge.request(order);
         let what = format!("a hook at `{event}`");
-        let mut running = Running { bridge: Arc::clone(&mounted.bridge), pending: Some(pending), what };
+        let mut running = Running {
+            bridge: Arc::clone(&mounted.bridge),
+            pending: Some(pending),
+            what,
+        };
         let line = running.answered().await.map_err(broken)?;
         let Emitted { result, asked } = read(&line).map_err(broken)?;
         mounted.bridge.works();
@@ -145,9 +200,11 @@ impl PythonDesk {
         Ok(match failed {
             Some(failed) if failed.action == HookAction::Deny => failed,
             // One question is enough, and what was changed stays changed.
-            Some(question) if answer.action != HookAction::AskUser => {
-                HookResult { action: question.action, approval_prompt: question.approval_prompt, ..answer }
-            }
+            Some(question) if answer.action != HookAction::AskUser => HookResult {
+                action: question.action,
+                approval_prompt: question.approval_prompt,
+                ..answer
+            },
             Some(_) | None => answer,
         })
     }

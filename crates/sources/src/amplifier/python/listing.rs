@@ -74,7 +74,10 @@ impl Listing {
             listing.events.push((mounted.module, mounted.events));
         }
         listing.drop_taken_aliases();
-        listing.dispatches.values_mut().for_each(|takers| plugin::by_priority(takers));
+        listing
+            .dispatches
+            .values_mut()
+            .for_each(|takers| plugin::by_priority(takers));
         listing.problems = counted(std::mem::take(&mut listing.problems));
         listing
     }
@@ -90,14 +93,19 @@ impl Listing {
             }
         }
         grown.drop_taken_aliases();
-        let new = other.problems.iter().filter(|problem| !self.problems.contains(problem));
+        let new = other
+            .problems
+            .iter()
+            .filter(|problem| !self.problems.contains(problem));
         grown.problems.extend(new.cloned());
         grown
     }
 
     /// Why a module is not there, if it is not.
     pub(super) fn failure_of(&self, module: &str) -> Option<&LoadFailure> {
-        self.failures.iter().find(|failure| failure.module.as_str() == module)
+        self.failures
+            .iter()
+            .find(|failure| failure.module.as_str() == module)
     }
 
     /// Where nothing could be mounted at all.
@@ -121,9 +129,15 @@ impl Listing {
 
     /// A name that a tool is mounted under belongs to that tool, and not to another whose own name it is.
     fn drop_taken_aliases(&mut self) {
-        let mounted: BTreeSet<&str> = self.places.values().map(|place| place.tool.as_str()).collect();
+        let mounted: BTreeSet<&str> = self
+            .places
+            .values()
+            .map(|place| place.tool.as_str())
+            .collect();
         for declaration in &mut self.declarations {
-            declaration.aliases.retain(|alias| !mounted.contains(alias.as_str()));
+            declaration
+                .aliases
+                .retain(|alias| !mounted.contains(alias.as_str()));
         }
     }
 
@@ -136,16 +150,29 @@ impl Listing {
     }
 
     fn add_plugin(&mut self, planned: &BridgedModule, mounted: &MountedPlugin) {
-        let Some(loaded) = LoadedPlugin::of(planned, mounted) else { return };
+        let Some(loaded) = LoadedPlugin::of(planned, mounted) else {
+            return;
+        };
         for message in &mounted.messages {
             let name = plugin::message_name(&message.kind);
-            let ids = ToolId::new(plugin::NAMESPACE, name)
-                .and_then(|id| Ok((id, ToolId::new(plugin::NAMESPACE, &format!("{name}:{}", loaded.name))?)));
+            let ids = ToolId::new(plugin::NAMESPACE, name).and_then(|id| {
+                Ok((
+                    id,
+                    ToolId::new(plugin::NAMESPACE, &format!("{name}:{}", loaded.name))?,
+                ))
+            });
             let (dispatch, step) = match ids {
                 Ok(ids) => ids,
                 Err(error) => {
-                    let message = format!("the message type `{}` cannot be served: {error}", message.kind);
-                    self.problems.push(problem(&planned.planned.id, SourceProblem::REDUCED, message));
+                    let message = format!(
+                        "the message type `{}` cannot be served: {error}",
+                        message.kind
+                    );
+                    self.problems.push(problem(
+                        &planned.planned.id,
+                        SourceProblem::REDUCED,
+                        message,
+                    ));
                     continue;
                 }
             };
@@ -157,10 +184,12 @@ impl Listing {
                 step,
             };
             if !self.dispatches.contains_key(&dispatch) {
-                let declaration = plugin::declare_dispatch(dispatch.clone(), &taker, &message.required);
+                let declaration =
+                    plugin::declare_dispatch(dispatch.clone(), &taker, &message.required);
                 self.declarations.push(declaration);
             }
-            self.declarations.push(plugin::declare_step(&taker, &message.required));
+            self.declarations
+                .push(plugin::declare_step(&taker, &message.required));
             self.steps.insert(taker.step.clone(), taker.clone());
             self.dispatches.entry(dispatch).or_default().push(taker);
         }
@@ -191,12 +220,17 @@ impl Listing {
         interface.execution.streaming = true;
         interface.execution.cancel = CancelSupport::Cooperative;
         interface.permission.approval_requested |= tool.asks;
-        declaration.aliases.extend(tool.own_name.filter(|own| is_alias(own, &tool.name)));
+        declaration
+            .aliases
+            .extend(tool.own_name.filter(|own| is_alias(own, &tool.name)));
         self.add_declared(planned, tool.name, declaration);
     }
 
     fn add_declared(&mut self, planned: &BridgedModule, tool: String, declaration: Declaration) {
-        let place = Place { module: planned.planned.id.to_string(), tool };
+        let place = Place {
+            module: planned.planned.id.to_string(),
+            tool,
+        };
         self.places.insert(declaration.tool_id.clone(), place);
         self.declarations.push(declaration);
     }
@@ -206,21 +240,38 @@ impl Listing {
     pub(super) fn with_plugin_tools_of(&self, other: &Self) -> Self {
         let is_plugin = |module: &str| self.plugins.iter().any(|plugin| plugin.name == module);
         let of_plugin = |listing: &Self, id: &ToolId| {
-            listing.places.get(id).is_some_and(|place| is_plugin(&place.module))
+            listing
+                .places
+                .get(id)
+                .is_some_and(|place| is_plugin(&place.module))
         };
         let mut renewed = self.clone();
-        renewed.declarations.retain(|declaration| !of_plugin(self, &declaration.tool_id));
+        renewed
+            .declarations
+            .retain(|declaration| !of_plugin(self, &declaration.tool_id));
         renewed.places.retain(|_, place| !is_plugin(&place.module));
-        let tools = other.declarations.iter().filter(|declaration| of_plugin(other, &declaration.tool_id));
+        let tools = other
+            .declarations
+            .iter()
+            .filter(|declaration| of_plugin(other, &declaration.tool_id));
         renewed.declarations.extend(tools.cloned());
-        let places = other.places.iter().filter(|(_, place)| is_plugin(&place.module));
-        renewed.places.extend(places.map(|(id, place)| (id.clone(), place.clone())));
+        let places = other
+            .places
+            .iter()
+            .filter(|(_, place)| is_plugin(&place.module));
+        renewed
+            .places
+            .extend(places.map(|(id, place)| (id.clone(), place.clone())));
         renewed
     }
 
     /// The modules with handlers that hear an event.
     pub(super) fn hearing(&self, event: &str) -> Vec<String> {
-        let hears = |patterns: &[String]| patterns.iter().any(|pattern| events::matches(pattern, event));
+        let hears = |patterns: &[String]| {
+            patterns
+                .iter()
+                .any(|pattern| events::matches(pattern, event))
+        };
         let all = self.events.iter().filter(|(_, patterns)| hears(patterns));
         all.map(|(module, _)| module.clone()).collect()
     }
@@ -230,7 +281,11 @@ impl Listing {
 /// id of another tool.
 fn is_alias(own: &str, mounted: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    own != mounted && !own.is_empty() && own.len() <= 64 && own.chars().all(is_plain) && !own.contains("__")
+    own != mounted
+        && !own.is_empty()
+        && own.len() <= 64
+        && own.chars().all(is_plain)
+        && !own.contains("__")
 }
 
 fn failure(planned: &BridgedModule, reason: LoadReason, message: String) -> LoadFailure {
@@ -251,7 +306,9 @@ fn reason(word: &str) -> LoadReason {
         LoadReason::InvalidModuleMetadata,
         LoadReason::ValidationFailed,
     ];
-    all.into_iter().find(|reason| reason.as_str() == word).unwrap_or(LoadReason::Unknown)
+    all.into_iter()
+        .find(|reason| reason.as_str() == word)
+        .unwrap_or(LoadReason::Unknown)
 }
 
 /// The declaration of the tool that asks a person on behalf of a module.

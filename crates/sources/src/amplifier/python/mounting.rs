@@ -57,10 +57,14 @@ impl ModuleSet {
     pub(super) async fn first_mount(&self) -> Result<Mounted, ToolFailure> {
         // Whose it will be is not known yet, and two sessions may never see the same id.
         let session = InvocationId::new().to_string();
-        let mounted = self.mount_without_the_broken(Turn::First, &session, &Map::new()).await?;
+        let mounted = self
+            .mount_without_the_broken(Turn::First, &session, &Map::new())
+            .await?;
         let mut given_up = lock(&self.given_up);
         for (place, message) in &mounted.listing.late {
-            given_up.reasons.insert(*place, format!("{message}, and it is not tried again"));
+            given_up
+                .reasons
+                .insert(*place, format!("{message}, and it is not tried again"));
         }
         Ok(mounted)
     }
@@ -71,7 +75,8 @@ impl ModuleSet {
         session: &str,
         remembered: &Map<String, Value>,
     ) -> Result<Mounted, ToolFailure> {
-        self.mount_without_the_broken(Turn::Later, session, remembered).await
+        self.mount_without_the_broken(Turn::Later, session, remembered)
+            .await
     }
 
     async fn mount_without_the_broken(
@@ -83,11 +88,11 @@ impl ModuleSet {
         let mut way = Way::Overlapping;
         loop {
             let bridge = self.bridge().await?;
-            let NotMounted { failure, at_work } = match self.try_mount(bridge, way, session, remembered).await
-            {
-                Ok(mounted) => return Ok(mounted),
-                Err(not_mounted) => not_mounted,
-            };
+            let NotMounted { failure, at_work } =
+                match self.try_mount(bridge, way, session, remembered).await {
+                    Ok(mounted) => return Ok(mounted),
+                    Err(not_mounted) => not_mounted,
+                };
             match (way, at_work.len(), at_work.first()) {
                 (_, _, None) => return Err(failure),
                 // It may have been any of them.
@@ -119,7 +124,13 @@ impl ModuleSet {
         remembered: &Map<String, Value>,
     ) -> Result<Mounted, NotMounted> {
         let mount = Mounted::next_number();
-        let workspace = self.blueprint.children.workspace().path().display().to_string();
+        let workspace = self
+            .blueprint
+            .children
+            .workspace()
+            .path()
+            .display()
+            .to_string();
         let mut capabilities = remembered.clone();
         capabilities.insert("session.working_dir".to_owned(), Value::String(workspace));
         let limit = self.blueprint.settings.mount_limit;
@@ -127,10 +138,19 @@ impl ModuleSet {
         let without = lock(&self.given_up).reasons.clone();
         let (capabilities, without) = (&capabilities, &without);
         let apart = way == Way::Apart;
-        let order = Order::Mount { mount, session, limit_ms, capabilities, without, apart };
+        let order = Order::Mount {
+            mount,
+            session,
+            limit_ms,
+            capabilities,
+            without,
+            apart,
+        };
         let modules = u32::try_from(self.blueprint.modules.len()).unwrap_or(u32::MAX);
         // Each module has its time, and the bridge watches it; this is for a bridge that cannot.
-        let whole = limit.saturating_mul(modules.saturating_mul(2)).saturating_add(limit);
+        let whole = limit
+            .saturating_mul(modules.saturating_mul(2))
+            .saturating_add(limit);
         bridge.begin_mount(mount);
         let asked = tokio::time::timeout(whole, bridge.ask::<Listed>(order)).await;
         let at_work = bridge.mounted(mount);
@@ -138,18 +158,29 @@ impl ModuleSet {
             Ok(Ok(listed)) => listed,
             Ok(Err(no)) => {
                 bridge.end_mount(mount);
-                let at_work = if matches!(no, NoAnswer::Gone(_)) { at_work } else { BTreeSet::new() };
+                let at_work = if matches!(no, NoAnswer::Gone(_)) {
+                    at_work
+                } else {
+                    BTreeSet::new()
+                };
                 let failure = no.into_failure().code("not_mounted").untouched();
                 return Err(NotMounted { failure, at_work });
             }
             Err(_) => {
-                bridge.kill("mounting the modules took too long".to_owned()).await;
-                let message = "the modules could not be mounted in time (`amplifier.mount_timeout`)";
+                bridge
+                    .kill("mounting the modules took too long".to_owned())
+                    .await;
+                let message =
+                    "the modules could not be mounted in time (`amplifier.mount_timeout`)";
                 let failure = ToolFailure::new(message).code("mount_timeout").untouched();
                 return Err(NotMounted { failure, at_work });
             }
         };
         let listing = Arc::new(Listing::of(&self.blueprint.modules, listed.modules));
-        Ok(Mounted { bridge, mount, listing })
+        Ok(Mounted {
+            bridge,
+            mount,
+            listing,
+        })
     }
 }

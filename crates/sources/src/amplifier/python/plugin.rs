@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use toolpost_a2e::projection::{self, CallResponseView};
 use toolpost_amplifier::{ToolResult as ModuleResult, into_outcome};
 use toolpost_model::{
-    CallContext, ErrorClass, EventBody, LogLevel, NestedCall, Progress, SessionId, ToolCall, ToolFailure,
-    ToolId, ToolOutput, ToolResult, Truncation,
+    CallContext, ErrorClass, EventBody, LogLevel, NestedCall, Progress, SessionId, ToolCall,
+    ToolFailure, ToolId, ToolOutput, ToolResult, Truncation,
 };
 
 use super::{
@@ -58,7 +58,13 @@ pub struct LoadedPlugin {
 impl LoadedPlugin {
     /// `None`: the module is no plugin.
     pub(super) fn of(module: &BridgedModule, mounted: &MountedPlugin) -> Option<Self> {
-        let PythonPackage::Plugin { capability, priority, exclusive, .. } = &module.package else {
+        let PythonPackage::Plugin {
+            capability,
+            priority,
+            exclusive,
+            ..
+        } = &module.package
+        else {
             return None;
         };
         Some(Self {
@@ -66,7 +72,11 @@ impl LoadedPlugin {
             capability: capability.clone(),
             priority: *priority,
             exclusive: *exclusive,
-            messages: mounted.messages.iter().map(|message| message.kind.clone()).collect(),
+            messages: mounted
+                .messages
+                .iter()
+                .map(|message| message.kind.clone())
+                .collect(),
             metadata: mounted.metadata.clone(),
         })
     }
@@ -141,7 +151,10 @@ pub(super) fn message_name(kind: &str) -> &str {
 }
 
 /// Hands a message to the plugins that take it: to the first alone where that is exclusive, else to all of them in turn.
-pub(super) async fn dispatch(takers: &[MessageTaker], call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+pub(super) async fn dispatch(
+    takers: &[MessageTaker],
+    call: ToolCall,
+) -> Result<ToolOutput, ToolFailure> {
     let ToolCall { input, context } = call;
     let takers = match takers {
         [] => {
@@ -156,21 +169,30 @@ pub(super) async fn dispatch(takers: &[MessageTaker], call: ToolCall) -> Result<
     let (mut responses, mut failure) = (Vec::new(), None);
     let mut has_answer = false;
     for (place, taker) in takers.iter().enumerate() {
-        let step = NestedCall::new(taker.step.as_str(), input.arguments().value().clone()).as_step();
+        let step =
+            NestedCall::new(taker.step.as_str(), input.arguments().value().clone()).as_step();
         let result = context.call_tool(step).await?;
         let Some(mut response) = response_of(&result) else {
             has_answer = true;
             continue;
         };
         if let Some(fields) = response.as_object_mut()
-            && fields.get("id").and_then(Value::as_str).is_none_or(str::is_empty)
+            && fields
+                .get("id")
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
         {
             // Under its id the face knows an answer that it sent before the request ended.
-            fields.insert("id".to_owned(), format!("{}-{place}", context.invocation_id().to_hex()).into());
+            fields.insert(
+                "id".to_owned(),
+                format!("{}-{place}", context.invocation_id().to_hex()).into(),
+            );
         }
         if takers.len() > 1 {
             // The agent gets each answer as it comes, so that a slow plugin does not hold up the others.
-            context.emit(EventBody::Message { message: response.clone() });
+            context.emit(EventBody::Message {
+                message: response.clone(),
+            });
         }
         responses.push(response);
         match result.error {
@@ -182,9 +204,10 @@ pub(super) async fn dispatch(takers: &[MessageTaker], call: ToolCall) -> Result<
     }
     let responses = json!({ "responses": responses });
     match failure.filter(|_| !has_answer) {
-        Some((class, message)) => {
-            Err(ToolFailure { details: Some(responses), ..ToolFailure::of(class, message) })
-        }
+        Some((class, message)) => Err(ToolFailure {
+            details: Some(responses),
+            ..ToolFailure::of(class, message)
+        }),
         None => Ok(ToolOutput::structured(responses)),
     }
 }
@@ -197,10 +220,16 @@ fn response_of(result: &ToolResult) -> Option<Value> {
             Some(error_message(ErrorClass::ResultTooLarge, None, text))
         }
         None => result.structured_content.clone(),
-        Some(error) => Some(match error.details.as_ref().and_then(|details| details.get("response")) {
-            Some(response) => response.clone(),
-            None => error_message(error.class, Some(&error.code), &error.message),
-        }),
+        Some(error) => Some(
+            match error
+                .details
+                .as_ref()
+                .and_then(|details| details.get("response"))
+            {
+                Some(response) => response.clone(),
+                None => error_message(error.class, Some(&error.code), &error.message),
+            },
+        ),
     }
 }
 
@@ -225,16 +254,28 @@ pub(super) async fn hand_over(
     let mounted = mounted_for(set, seat, &context).await?;
     let mut message = Map::new();
     message.insert("type".to_owned(), Value::Null);
-    message.extend(input.arguments().value().as_object().cloned().unwrap_or_default());
+    message.extend(
+        input
+            .arguments()
+            .value()
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
+    );
     // The type that was decided about, whatever the arguments say.
     message.insert("type".to_owned(), Value::from(taker.kind.as_str()));
     let message = Value::Object(message);
     let span = context.trace();
-    let order =
-        Order::Message { mount: mounted.mount, module: &taker.plugin, message: &message, trace: &span };
+    let order = Order::Message {
+        mount: mounted.mount,
+        module: &taker.plugin,
+        message: &message,
+        trace: &span,
+    };
     let (_, line) = send(&mounted, order, &context, taker.step.to_string()).await;
     let applied = mounted.bridge.applied.clone();
-    let handled = line.and_then(|line| read::<HandledMessage>(&line).map_err(NoAnswer::into_failure));
+    let handled =
+        line.and_then(|line| read::<HandledMessage>(&line).map_err(NoAnswer::into_failure));
     match handled {
         Ok(HandledMessage { message }) => {
             mounted.bridge.works();
@@ -250,7 +291,13 @@ fn answered(message: Map<String, Value>) -> Result<ToolOutput, ToolFailure> {
     if message.get("type").and_then(Value::as_str) != Some("error") {
         return Ok(ToolOutput::structured(Value::Object(message)));
     }
-    let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |key: &str| {
+        message
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     Err(ToolFailure {
         code: Some(text("code").into()),
         details: Some(json!({ "response": message })),
@@ -262,27 +309,43 @@ fn answered(message: Map<String, Value>) -> Result<ToolOutput, ToolFailure> {
 pub(super) fn nested_call(plugin: &str, message: &Map<String, Value>) -> NestedCall {
     let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default();
     if text("type") == TOOL_CALL {
-        let arguments = message.get("arguments").cloned().unwrap_or_else(|| json!({}));
+        let arguments = message
+            .get("arguments")
+            .cloned()
+            .unwrap_or_else(|| json!({}));
         return NestedCall::new(format!("{plugin}.{}", text("tool_name")), arguments);
     }
-    let fields = message.iter().filter(|(key, _)| !matches!(key.as_str(), "type" | "ts" | "version"));
-    let fields = fields.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let fields = message
+        .iter()
+        .filter(|(key, _)| !matches!(key.as_str(), "type" | "ts" | "version"));
+    let fields = fields
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
     let name = message_name(text("type"));
-    NestedCall::new(format!("{NAMESPACE}.{name}:{plugin}"), Value::Object(fields))
+    NestedCall::new(
+        format!("{NAMESPACE}.{name}:{plugin}"),
+        Value::Object(fields),
+    )
 }
 
 /// The end of that call as the message that the plugin waits for.
 pub(super) fn nested_answer(message: &Map<String, Value>, result: &ToolResult) -> Value {
     let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default();
     let mut answer = if text("type") == TOOL_CALL {
-        let view = CallResponseView::of_plugin(text("id"), text("tool_name"), result, &[], usize::MAX);
+        let view =
+            CallResponseView::of_plugin(text("id"), text("tool_name"), result, &[], usize::MAX);
         let mut answer = serde_json::to_value(view).unwrap_or_default();
         answer["type"] = Value::from("tool/call/resp");
         answer
     } else {
         response_of(result).unwrap_or_else(|| json!({ "type": "" }))
     };
-    if answer.get("req_id").and_then(Value::as_str).unwrap_or_default().is_empty() {
+    if answer
+        .get("req_id")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .is_empty()
+    {
         answer["req_id"] = Value::from(text("id"));
     }
     answer
@@ -291,8 +354,9 @@ pub(super) fn nested_answer(message: &Map<String, Value>, result: &ToolResult) -
 /// An A2E event of a tool. Kinds and fields that this host has no word for are passed on as they are.
 pub(super) fn event_body(kind: String, data: Value) -> EventBody {
     let fields = data.as_object();
-    let has_only =
-        |known: &[&str]| fields.is_some_and(|all| all.keys().all(|key| known.contains(&key.as_str())));
+    let has_only = |known: &[&str]| {
+        fields.is_some_and(|all| all.keys().all(|key| known.contains(&key.as_str())))
+    };
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
     match (kind.as_str(), text("message")) {
         ("progress", message) if has_only(&["pct", "message"]) => {
@@ -305,11 +369,15 @@ pub(super) fn event_body(kind: String, data: Value) -> EventBody {
             })
         }
         ("status", Some(message)) if has_only(&["message"]) => EventBody::Status { message },
-        ("log", Some(message)) if has_only(&["level", "message"]) => {
-            EventBody::Log { level: level_of(text("level").as_deref()), message }
-        }
+        ("log", Some(message)) if has_only(&["level", "message"]) => EventBody::Log {
+            level: level_of(text("level").as_deref()),
+            message,
+        },
         // That kind has facts of the host's, which a plugin cannot vouch for.
-        (EventBody::MODULE_EVENT, _) => EventBody::Custom { name: format!("plugin:{kind}"), data },
+        (EventBody::MODULE_EVENT, _) => EventBody::Custom {
+            name: format!("plugin:{kind}"),
+            data,
+        },
         _ => EventBody::Custom { name: kind, data },
     }
 }
@@ -330,7 +398,12 @@ pub(super) fn with_extras(
     extras: ResultExtras,
     context: &CallContext,
 ) -> Result<ToolOutput, ToolFailure> {
-    let ResultExtras { summary, truncated, exit_code, events } = extras;
+    let ResultExtras {
+        summary,
+        truncated,
+        exit_code,
+        events,
+    } = extras;
     let scalar = Some(result.output().clone()).filter(|data| data.is_number() || data.is_boolean());
     for event in events {
         context.emit(event_body(event.kind, event.data));
@@ -346,7 +419,10 @@ pub(super) fn with_extras(
             if output.structured.as_ref().is_some_and(Value::is_object) {
                 output.content.clear();
             }
-            let shown = output.structured.as_ref().map_or(0, |value| value.to_string().len() as u64);
+            let shown = output
+                .structured
+                .as_ref()
+                .map_or(0, |value| value.to_string().len() as u64);
             let cut = truncated.then(|| Truncation {
                 shown,
                 total: None,
@@ -374,7 +450,10 @@ pub(super) fn with_extras(
                     details[projection::TRUNCATED] = Value::from(true);
                 }
             }
-            Err(ToolFailure { exit_code: exit_code.or(failure.exit_code), ..failure })
+            Err(ToolFailure {
+                exit_code: exit_code.or(failure.exit_code),
+                ..failure
+            })
         }
     }
 }

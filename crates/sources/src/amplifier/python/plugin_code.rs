@@ -29,20 +29,34 @@ pub(super) struct PluginSight {
 
 impl PluginSight {
     /// The code in `folder`, and what the plugin's `metadata` names there or elsewhere, but never `host_file`.
-    pub(super) fn of(folder: &Path, host_file: Option<&Path>, metadata: &Map<String, Value>) -> Self {
-        let mut sight = Self { readable: code_in(folder), listable: vec![folder.to_owned()] };
+    pub(super) fn of(
+        folder: &Path,
+        host_file: Option<&Path>,
+        metadata: &Map<String, Value>,
+    ) -> Self {
+        let mut sight = Self {
+            readable: code_in(folder),
+            listable: vec![folder.to_owned()],
+        };
         let inner = folder.join(INNER);
         if !is_code(&inner) {
             sight.readable.extend(code_in(&inner));
             sight.listable.push(inner);
         }
         // What is compared are real paths: a name of the metadata may lead there by a link.
-        let hidden =
-            [Some(folder), host_file].into_iter().flatten().filter_map(|path| path.canonicalize().ok());
+        let hidden = [Some(folder), host_file]
+            .into_iter()
+            .flatten()
+            .filter_map(|path| path.canonicalize().ok());
         let hidden: Vec<PathBuf> = hidden.collect();
         let holds_host_file = |path: &Path| hidden.iter().any(|one| one.starts_with(path));
-        let named = metadata.values().flat_map(texts).filter_map(|text| named_path(folder, text));
-        sight.readable.extend(named.filter(|path| !holds_host_file(path)));
+        let named = metadata
+            .values()
+            .flat_map(texts)
+            .filter_map(|text| named_path(folder, text));
+        sight
+            .readable
+            .extend(named.filter(|path| !holds_host_file(path)));
         sight.readable.sort();
         sight.readable.dedup();
         sight.readable.truncate(MOST);
@@ -52,13 +66,21 @@ impl PluginSight {
 
 /// The files and folders of code in a folder. A link is none: it may lead to anything.
 fn code_in(folder: &Path) -> Vec<PathBuf> {
-    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else { return Vec::new() };
-    let Ok(entries) = dir.entries() else { return Vec::new() };
+    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else {
+        return Vec::new();
+    };
+    let Ok(entries) = dir.entries() else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     for entry in entries.take(LOOKED_AT).flatten() {
-        let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
+        let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else {
+            continue;
+        };
         let path = folder.join(&name);
-        if (kind.is_file() && is_python(&name)) || (kind.is_dir() && is_importable(&name) && is_code(&path)) {
+        if (kind.is_file() && is_python(&name))
+            || (kind.is_dir() && is_importable(&name) && is_code(&path))
+        {
             found.push(path);
         }
     }
@@ -77,17 +99,23 @@ fn is_hidden(name: &OsStr) -> bool {
 /// Whether Python can import a folder by its name.
 fn is_importable(name: &OsStr) -> bool {
     let is_of_name = |c: char| c == '_' || c.is_alphanumeric();
-    name.to_str()
-        .is_some_and(|name| name.chars().all(is_of_name) && !name.starts_with(|c: char| c.is_ascii_digit()))
+    name.to_str().is_some_and(|name| {
+        name.chars().all(is_of_name) && !name.starts_with(|c: char| c.is_ascii_digit())
+    })
 }
 
 /// Whether a folder has code right in it, or a package: a folder that only groups packages has no file of its own.
 fn is_code(folder: &Path) -> bool {
-    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else { return false };
-    let Ok(entries) = dir.entries() else { return false };
+    let Ok(dir) = Dir::open_ambient_dir(folder, ambient_authority()) else {
+        return false;
+    };
+    let Ok(entries) = dir.entries() else {
+        return false;
+    };
     entries.take(LOOKED_AT).flatten().any(|entry| {
         let name = entry.file_name();
-        let is_package = || is_importable(&name) && dir.exists(Path::new(&name).join("__init__.py"));
+        let is_package =
+            || is_importable(&name) && dir.exists(Path::new(&name).join("__init__.py"));
         is_python(&name) || (folder.file_name() != Some(OsStr::new(INNER)) && is_package())
     })
 }
@@ -110,7 +138,9 @@ fn named_path(folder: &Path, text: &str) -> Option<PathBuf> {
     let real = given.canonicalize().ok()?;
     let is_plain = |component: Component<'_>| match component {
         Component::Normal(name) => !is_hidden(name),
-        Component::CurDir | Component::RootDir | Component::ParentDir | Component::Prefix(_) => false,
+        Component::CurDir | Component::RootDir | Component::ParentDir | Component::Prefix(_) => {
+            false
+        }
     };
     match real.strip_prefix(&folder) {
         Ok(within) => (within.components().all(is_plain) && given == real).then_some(real),

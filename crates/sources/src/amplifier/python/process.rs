@@ -130,7 +130,13 @@ impl Bridge {
     fn send_request(&self, order: Order<'_>, call: Option<Arc<ears::CallSide>>) -> Pending {
         let id = self.desk.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
-        self.desk.lock().insert(id, Waiter { answer: sender, call });
+        self.desk.lock().insert(
+            id,
+            Waiter {
+                answer: sender,
+                call,
+            },
+        );
         self.send(Some(id), order);
         // Whoever comes after the end finds nobody to answer.
         if let Some(gone) = self.gone() {
@@ -163,7 +169,10 @@ impl Bridge {
 
     /// What is remembered of it.
     pub(super) fn life(&self) -> Life {
-        Life { gone: self.gone.clone(), proven: Arc::clone(&self.proven) }
+        Life {
+            gone: self.gone.clone(),
+            proven: Arc::clone(&self.proven),
+        }
     }
 
     /// A mount is about to be asked for.
@@ -210,7 +219,9 @@ pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
     let unreadable = |error: serde_json::Error| NoAnswer::Unreadable(error.to_string());
     let tag: Tag = serde_json::from_slice(line).map_err(unreadable)?;
     if tag.kind == "failure" {
-        return Err(NoAnswer::Failed(serde_json::from_slice(line).map_err(unreadable)?));
+        return Err(NoAnswer::Failed(
+            serde_json::from_slice(line).map_err(unreadable)?,
+        ));
     }
     serde_json::from_slice(line).map_err(unreadable)
 }
@@ -255,13 +266,25 @@ impl Gone {
             return format!("the process of the Python modules was ended: {because}");
         }
         let how = match self.ended {
-            Some(Ended { out_of_memory: true, .. }) => "it ran out of memory".to_owned(),
-            Some(Ended { code: Some(code), .. }) => format!("exit code {code}"),
-            Some(Ended { signal: Some(signal), .. }) => format!("signal {signal}"),
+            Some(Ended {
+                out_of_memory: true,
+                ..
+            }) => "it ran out of memory".to_owned(),
+            Some(Ended {
+                code: Some(code), ..
+            }) => format!("exit code {code}"),
+            Some(Ended {
+                signal: Some(signal),
+                ..
+            }) => format!("signal {signal}"),
             Some(Ended { .. }) | None => "nobody knows how".to_owned(),
         };
         let words = self.last_words.trim();
-        let words = if words.is_empty() { String::new() } else { format!("; it last wrote:\n{words}") };
+        let words = if words.is_empty() {
+            String::new()
+        } else {
+            format!("; it last wrote:\n{words}")
+        };
         format!("the process of the Python modules ended: {how}{words}")
     }
 }
@@ -282,19 +305,26 @@ impl NoAnswer {
 }
 
 fn failed(failure: Failure) -> ToolFailure {
-    let Failure { code, message, traceback } = failure;
+    let Failure {
+        code,
+        message,
+        traceback,
+    } = failure;
     let told = match code.as_str() {
         "raised" => ToolFailure::new(message).code("raised"),
         "canceled" => ToolFailure::of(ErrorClass::Canceled, message),
-        "invalid_message" => {
-            ToolFailure::of(ErrorClass::SchemaValidationFailed, message).code("invalid_message").untouched()
-        }
+        "invalid_message" => ToolFailure::of(ErrorClass::SchemaValidationFailed, message)
+            .code("invalid_message")
+            .untouched(),
         "too_large" => ToolFailure::of(ErrorClass::ResultTooLarge, message),
         "unknown_tool" => ToolFailure::of(ErrorClass::DependencyUnavailable, message).untouched(),
         _ => ToolFailure::new(message).code("bridge_failed"),
     };
     match traceback {
-        Some(trace) => ToolFailure { details: Some(serde_json::json!({ "traceback": trace })), ..told },
+        Some(trace) => ToolFailure {
+            details: Some(serde_json::json!({ "traceback": trace })),
+            ..told
+        },
         None => told,
     }
 }

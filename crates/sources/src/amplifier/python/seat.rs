@@ -58,7 +58,10 @@ impl Seat {
     }
 
     /// The session's mount; made where there is none, or none any more.
-    pub(super) async fn mounted(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<Mounted, ToolFailure> {
+    pub(super) async fn mounted(
+        self: &Arc<Self>,
+        set: &Arc<ModuleSet>,
+    ) -> Result<Mounted, ToolFailure> {
         if let Some(mounted) = self.current() {
             return Ok(mounted);
         }
@@ -89,7 +92,10 @@ impl Seat {
             *lock(&seat.mounting) = None;
             made
         });
-        let made = async move { task.await.unwrap_or_else(|error| Err(ToolFailure::from(error))) };
+        let made = async move {
+            task.await
+                .unwrap_or_else(|error| Err(ToolFailure::from(error)))
+        };
         let begun = made.boxed().shared();
         *mounting = Some(begun.clone());
         Ok(begun)
@@ -100,7 +106,10 @@ impl Seat {
             return Err(ToolFailure::of(ErrorClass::Canceled, "the session has ended").untouched());
         }
         if let Some(spare) = set.take_spare() {
-            spare.bridge.tell(Order::Adopt { mount: spare.mount, session: self.session.as_str() });
+            spare.bridge.tell(Order::Adopt {
+                mount: spare.mount,
+                session: self.session.as_str(),
+            });
             return Ok(spare);
         }
         let remembered = lock(&self.capabilities).clone();
@@ -109,7 +118,9 @@ impl Seat {
 
     /// The mount, where it stands.
     pub(super) fn current(&self) -> Option<Mounted> {
-        lock(&self.mounted).clone().filter(|mounted| mounted.bridge.gone().is_none())
+        lock(&self.mounted)
+            .clone()
+            .filter(|mounted| mounted.bridge.gone().is_none())
     }
 
     /// Takes the mount away, for good. One that is being made is waited for, so that it is not left behind.
@@ -126,9 +137,15 @@ impl Seat {
     /// Takes in what a mount has now, if it is this session's. Which events its modules should hear stays what it was
     /// when they were mounted: a handler that is gone is missed.
     pub(super) fn relisted(&self, mount: u64, now: &Listing) {
-        if let Some(mounted) = lock(&self.mounted).as_mut().filter(|mounted| mounted.mount == mount) {
+        if let Some(mounted) = lock(&self.mounted)
+            .as_mut()
+            .filter(|mounted| mounted.mount == mount)
+        {
             let events = mounted.listing.events.clone();
-            mounted.listing = Arc::new(Listing { events, ..now.clone() });
+            mounted.listing = Arc::new(Listing {
+                events,
+                ..now.clone()
+            });
         }
     }
 

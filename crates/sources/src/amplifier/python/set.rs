@@ -66,11 +66,23 @@ struct Shared {
 impl ModuleSet {
     /// Starts a process and mounts the modules in it.
     pub(super) async fn start(parts: PythonParts) -> Arc<Self> {
-        let PythonParts { name, modules, settings, workspace, launcher, children } = parts;
+        let PythonParts {
+            name,
+            modules,
+            settings,
+            workspace,
+            launcher,
+            children,
+        } = parts;
         let children = Children::new(Some(launcher), children, workspace);
         let set = Arc::new_cyclic(|me| Self {
             name,
-            blueprint: Blueprint { children, modules, settings, outlet: Arc::default() },
+            blueprint: Blueprint {
+                children,
+                modules,
+                settings,
+                outlet: Arc::default(),
+            },
             me: Weak::clone(me),
             listing: Mutex::default(),
             given_up: Mutex::default(),
@@ -102,11 +114,17 @@ impl ModuleSet {
     pub(super) async fn bridge(&self) -> Result<Arc<Bridge>, ToolFailure> {
         let mut shared = self.shared.lock().await;
         let alone = self.blueprint.settings.isolation == Isolation::Process;
-        if let Some(bridge) = shared.bridge.as_ref().filter(|bridge| bridge.gone().is_none()) {
+        if let Some(bridge) = shared
+            .bridge
+            .as_ref()
+            .filter(|bridge| bridge.gone().is_none())
+        {
             return Ok(Arc::clone(bridge));
         }
         shared.count_deaths();
-        let doubled = FIRST_PAUSE.saturating_mul(1 << shared.in_vain.min(10)).min(LONGEST_PAUSE);
+        let doubled = FIRST_PAUSE
+            .saturating_mul(1 << shared.in_vain.min(10))
+            .min(LONGEST_PAUSE);
         if let Some(last) = shared.last_start.filter(|_| shared.in_vain > 0) {
             tokio::time::sleep_until((last + doubled).into()).await;
         }
@@ -132,7 +150,9 @@ impl ModuleSet {
         let (set, bridge) = (Weak::clone(&self.me), Arc::downgrade(bridge));
         tokio::spawn(async move {
             while let Some(told) = heard.recv().await {
-                let (Some(set), Some(bridge)) = (set.upgrade(), bridge.upgrade()) else { return };
+                let (Some(set), Some(bridge)) = (set.upgrade(), bridge.upgrade()) else {
+                    return;
+                };
                 set.hear(&bridge, told);
             }
         });
@@ -190,8 +210,12 @@ impl ModuleSet {
     pub(super) async fn list(&self) -> Arc<Listing> {
         let changed = std::mem::take(&mut *lock(&self.changed));
         for (mount, bridge) in changed {
-            let Some(bridge) = bridge.upgrade() else { continue };
-            let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await else { continue };
+            let Some(bridge) = bridge.upgrade() else {
+                continue;
+            };
+            let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await else {
+                continue;
+            };
             let now = Listing::of(&self.blueprint.modules, listed.modules);
             let mut listing = lock(&self.listing);
             *listing = Arc::new(listing.grown(&now));
@@ -210,12 +234,19 @@ impl ModuleSet {
     /// Whether a plugin brings tools, which may change at any time.
     pub(super) fn has_plugin_tools(&self) -> bool {
         let listing = self.listing();
-        listing.plugins.iter().any(|plugin| listing.places.values().any(|place| place.module == plugin.name))
+        listing.plugins.iter().any(|plugin| {
+            listing
+                .places
+                .values()
+                .any(|place| place.module == plugin.name)
+        })
     }
 
     /// A mount that can be asked what is the same in all of them.
     fn any_mount(&self) -> Option<Mounted> {
-        let spare = lock(&self.spare).clone().filter(|spare| spare.bridge.gone().is_none());
+        let spare = lock(&self.spare)
+            .clone()
+            .filter(|spare| spare.bridge.gone().is_none());
         spare.or_else(|| lock(&self.seats).values().find_map(|seat| seat.current()))
     }
 
@@ -229,12 +260,17 @@ impl ModuleSet {
             }
             is_due
         };
-        let Some(Mounted { bridge, mount, .. }) = self.any_mount().filter(|_| is_due) else { return false };
-        let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await else { return false };
+        let Some(Mounted { bridge, mount, .. }) = self.any_mount().filter(|_| is_due) else {
+            return false;
+        };
+        let Ok(listed) = bridge.ask::<Listed>(Order::List { mount }).await else {
+            return false;
+        };
         let now = Listing::of(&self.blueprint.modules, listed.modules);
         let mut listing = lock(&self.listing);
         let renewed = listing.with_plugin_tools_of(&now);
-        let written = |listing: &Listing| serde_json::to_string(&listing.declarations).unwrap_or_default();
+        let written =
+            |listing: &Listing| serde_json::to_string(&listing.declarations).unwrap_or_default();
         let has_changed = written(&renewed) != written(&listing);
         if has_changed {
             *listing = Arc::new(renewed);
@@ -244,13 +280,25 @@ impl ModuleSet {
 
     /// What the searches of plugins find, best first.
     pub(super) async fn search_plugins(&self, query: &str, limit: usize) -> Vec<ToolId> {
-        let Some(Mounted { bridge, mount, .. }) = self.any_mount() else { return Vec::new() };
-        let order = Order::Search { mount, query, tags: &[] };
-        let Ok(FoundTools { tools }) = bridge.ask::<FoundTools>(order).await else { return Vec::new() };
+        let Some(Mounted { bridge, mount, .. }) = self.any_mount() else {
+            return Vec::new();
+        };
+        let order = Order::Search {
+            mount,
+            query,
+            tags: &[],
+        };
+        let Ok(FoundTools { tools }) = bridge.ask::<FoundTools>(order).await else {
+            return Vec::new();
+        };
         let listing = self.listing();
         let id = |found: &FoundTool| {
             let is_it = |place: &Place| place.module == found.module && place.tool == found.tool;
-            listing.places.iter().find(|(_, place)| is_it(place)).map(|(id, _)| id.clone())
+            listing
+                .places
+                .iter()
+                .find(|(_, place)| is_it(place))
+                .map(|(id, _)| id.clone())
         };
         tools.iter().filter_map(id).take(limit).collect()
     }
@@ -263,7 +311,9 @@ impl ModuleSet {
     /// The seat of a session, made where it has none.
     pub(super) fn seat(&self, session: &SessionId) -> Arc<Seat> {
         let mut seats = lock(&self.seats);
-        let seat = seats.entry(session.clone()).or_insert_with(|| Arc::new(Seat::new(session.clone())));
+        let seat = seats
+            .entry(session.clone())
+            .or_insert_with(|| Arc::new(Seat::new(session.clone())));
         Arc::clone(seat)
     }
 
@@ -278,9 +328,13 @@ impl ModuleSet {
     /// Cleans up after a session, beside everything else.
     fn leave(&self, seat: &Arc<Seat>) {
         let (seat, me) = (Arc::clone(seat), Weak::clone(&self.me));
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
         runtime.spawn(async move {
-            let Some(Mounted { bridge, mount, .. }) = seat.take().await else { return };
+            let Some(Mounted { bridge, mount, .. }) = seat.take().await else {
+                return;
+            };
             if let Some(set) = me.upgrade() {
                 set.blueprint.outlet.forget(mount);
             }
@@ -289,14 +343,18 @@ impl ModuleSet {
             if let Ok(left) = left
                 && let Some(set) = me.upgrade()
             {
-                left.problems.into_iter().for_each(|line| set.notify(SourceNotice::Log(line)));
+                left.problems
+                    .into_iter()
+                    .for_each(|line| set.notify(SourceNotice::Log(line)));
             }
         });
     }
 
     /// The mount that was made to list the tools, if nobody has it yet and it still stands.
     pub(super) fn take_spare(&self) -> Option<Mounted> {
-        lock(&self.spare).take().filter(|spare| spare.bridge.gone().is_none())
+        lock(&self.spare)
+            .take()
+            .filter(|spare| spare.bridge.gone().is_none())
     }
 
     /// Tells the handlers of a new mount which modules are not there.
@@ -306,9 +364,19 @@ impl ModuleSet {
         if listing.hearing(event).is_empty() {
             return;
         }
-        for failure in self.blueprint.settings.unloaded.iter().chain(&listing.failures) {
+        for failure in self
+            .blueprint
+            .settings
+            .unloaded
+            .iter()
+            .chain(&listing.failures)
+        {
             let data = events::module_load_failed(failure);
-            mounted.bridge.tell(Order::Tell { mount: mounted.mount, event, data: &data });
+            mounted.bridge.tell(Order::Tell {
+                mount: mounted.mount,
+                event,
+                data: &data,
+            });
         }
     }
 
@@ -325,25 +393,44 @@ impl ModuleSet {
         let spare = lock(&self.spare).clone();
         let of_session = || lock(&self.seats).values().find_map(|seat| seat.current());
         let Some(Mounted { bridge, mount, .. }) = spare.or_else(of_session) else {
-            return Err(ToolFailure::new("there is no mount to look at: the modules are not running"));
+            return Err(ToolFailure::new(
+                "there is no mount to look at: the modules are not running",
+            ));
         };
-        let answer = bridge.ask::<Inspected>(Order::Inspect { mount, request }).await;
-        answer.map(|inspected| inspected.report).map_err(NoAnswer::into_failure)
+        let answer = bridge
+            .ask::<Inspected>(Order::Inspect { mount, request })
+            .await;
+        answer
+            .map(|inspected| inspected.report)
+            .map_err(NoAnswer::into_failure)
     }
 
     /// Tells the handlers of a session, if it has any, about something that no call waits for.
     pub(super) fn tell_handlers(&self, session: &SessionId, event: &'static str, data: Value) {
         let seat = lock(&self.seats).get(session).cloned();
         if let Some(Mounted { bridge, mount, .. }) = seat.and_then(|seat| seat.current()) {
-            bridge.tell(Order::Tell { mount, event, data: &data });
+            bridge.tell(Order::Tell {
+                mount,
+                event,
+                data: &data,
+            });
             return;
         }
         // The first call of a session may be one of a tool that is not there, and then nothing is mounted yet.
-        let (Some(set), true) = (self.me.upgrade(), event == events::TOOL_ERROR) else { return };
-        let (Ok(runtime), seat) = (tokio::runtime::Handle::try_current(), self.seat(session)) else { return };
+        let (Some(set), true) = (self.me.upgrade(), event == events::TOOL_ERROR) else {
+            return;
+        };
+        let (Ok(runtime), seat) = (tokio::runtime::Handle::try_current(), self.seat(session))
+        else {
+            return;
+        };
         runtime.spawn(async move {
             if let Ok(Mounted { bridge, mount, .. }) = seat.mounted(&set).await {
-                bridge.tell(Order::Tell { mount, event, data: &data });
+                bridge.tell(Order::Tell {
+                    mount,
+                    event,
+                    data: &data,
+                });
             }
         });
     }

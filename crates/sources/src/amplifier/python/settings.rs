@@ -82,7 +82,11 @@ pub struct PluginHost {
 
 impl Default for PluginHost {
     fn default() -> Self {
-        Self { host_id: "toolpost".to_owned(), max_workers: 16, audit: false }
+        Self {
+            host_id: "toolpost".to_owned(),
+            max_workers: 16,
+            audit: false,
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use toolpost_model::{
     BoxFuture, CallInput, Declaration, EffectOrigin, Naming, Provenance, Refusal, SandboxPlan,
-    SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceFeed, SourceProblem, SourceSession,
-    ToolCall, ToolFailure, ToolId, ToolOutput,
+    SandboxProfile, SessionId, SessionScope, Source, SourceError, SourceFeed, SourceProblem,
+    SourceSession, ToolCall, ToolFailure, ToolId, ToolOutput,
 };
 
 use super::{
@@ -66,11 +66,16 @@ impl Source for PythonSource {
     }
 
     fn freshen(&self) -> Option<BoxFuture<'_, bool>> {
-        self.set.has_plugin_tools().then(|| Box::pin(self.set.ask_plugins_again()) as BoxFuture<'_, bool>)
+        self.set
+            .has_plugin_tools()
+            .then(|| Box::pin(self.set.ask_plugins_again()) as BoxFuture<'_, bool>)
     }
 
     fn search<'a>(&'a self, query: &'a str, limit: usize) -> Option<BoxFuture<'a, Vec<ToolId>>> {
-        let found = self.set.has_plugin_tools().then(|| self.set.search_plugins(query, limit));
+        let found = self
+            .set
+            .has_plugin_tools()
+            .then(|| self.set.search_plugins(query, limit));
         found.map(|found| Box::pin(found) as BoxFuture<'a, Vec<ToolId>>)
     }
 
@@ -79,8 +84,14 @@ impl Source for PythonSource {
         session: &'a SessionScope,
     ) -> BoxFuture<'a, Result<Arc<dyn SourceSession>, SourceError>> {
         let seat = self.set.seat(&session.session_id);
-        let opened = Opened { set: Arc::clone(&self.set), seat, session: session.session_id.clone() };
-        Box::pin(std::future::ready(Ok(Arc::new(opened) as Arc<dyn SourceSession>)))
+        let opened = Opened {
+            set: Arc::clone(&self.set),
+            seat,
+            session: session.session_id.clone(),
+        };
+        Box::pin(std::future::ready(Ok(
+            Arc::new(opened) as Arc<dyn SourceSession>
+        )))
     }
 
     fn connect(&self, feed: SourceFeed) {
@@ -100,15 +111,24 @@ impl SourceSession for Opened {
         if tool.as_str() == ASK {
             return Ok(());
         }
-        self.set.blueprint.children.check(self.set.blueprint.settings.profile)
+        self.set
+            .blueprint
+            .children
+            .check(self.set.blueprint.settings.profile)
     }
 
     fn unbound_paths(&self, tool: &ToolId) -> Option<String> {
-        let why = "the process of the Python modules sees the whole workspace; path rules do not bind it";
+        let why =
+            "the process of the Python modules sees the whole workspace; path rules do not bind it";
         (tool.as_str() != ASK).then(|| why.to_owned())
     }
 
-    fn sandbox(&self, tool: &ToolId, _: &CallInput, _: Option<SandboxProfile>) -> Option<SandboxPlan> {
+    fn sandbox(
+        &self,
+        tool: &ToolId,
+        _: &CallInput,
+        _: Option<SandboxProfile>,
+    ) -> Option<SandboxPlan> {
         let blueprint = &self.set.blueprint;
         // The process is shared, so what an operator says of one tool cannot narrow it.
         (tool.as_str() != ASK).then(|| blueprint.children.plan(blueprint.settings.profile, None))
@@ -128,7 +148,11 @@ impl SourceSession for Opened {
                 if let Some(taker) = listing.steps.get(tool) {
                     return plugin::hand_over(&self.set, &self.seat, taker, call).await;
                 }
-                let takers = listing.dispatches.get(tool).map(Vec::as_slice).unwrap_or_default();
+                let takers = listing
+                    .dispatches
+                    .get(tool)
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
                 plugin::dispatch(takers, call).await
             });
         }

@@ -23,7 +23,13 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 
 fn planned(kind: ModuleKind) -> PlannedModule {
     let place = "plan.yaml: tools[0]".to_owned();
-    PlannedModule { kind, id: ModuleId::new("tool-x"), source: None, config: Map::new(), place }
+    PlannedModule {
+        kind,
+        id: ModuleId::new("tool-x"),
+        source: None,
+        config: Map::new(),
+        place,
+    }
 }
 
 fn transport(path: &Path) -> Transport {
@@ -40,17 +46,41 @@ const RUST: &str = "[module]\ntype = 'tool'\ntransport = 'rust'\ncrate = 'my-too
 #[test]
 fn a_folder_is_resolved_by_manifest_then_component_then_package() {
     let grpc = "[module]\ntype='tool'\ntransport='grpc'\n[grpc]\nendpoint='localhost:1'";
-    let home = folder(&[("amplifier.toml", grpc), ("a.wasm", ""), ("pkg/__init__.py", "")]);
+    let home = folder(&[
+        ("amplifier.toml", grpc),
+        ("a.wasm", ""),
+        ("pkg/__init__.py", ""),
+    ]);
     let module = home.path().join("module");
-    assert_eq!(transport(&module), Transport::Grpc { endpoint: "localhost:1".to_owned() });
-    assert_eq!(transport(&module.join("amplifier.toml")), transport(&module));
+    assert_eq!(
+        transport(&module),
+        Transport::Grpc {
+            endpoint: "localhost:1".to_owned()
+        }
+    );
+    assert_eq!(
+        transport(&module.join("amplifier.toml")),
+        transport(&module)
+    );
     fs::remove_file(module.join("amplifier.toml")).unwrap();
     let artifact = module.join("a.wasm").canonicalize().unwrap();
-    assert_eq!(transport(&module), Transport::Wasm { artifact, sha256: None });
-    assert!(matches!(transport(&module.join("a.wasm")), Transport::Wasm { .. }));
+    assert_eq!(
+        transport(&module),
+        Transport::Wasm {
+            artifact,
+            sha256: None
+        }
+    );
+    assert!(matches!(
+        transport(&module.join("a.wasm")),
+        Transport::Wasm { .. }
+    ));
     fs::remove_file(module.join("a.wasm")).unwrap();
     assert_eq!(transport(&module), Transport::Python);
-    assert_eq!(transport(&module.join("pkg/__init__.py")), Transport::Python);
+    assert_eq!(
+        transport(&module.join("pkg/__init__.py")),
+        Transport::Python
+    );
     fs::remove_dir_all(module.join("pkg")).unwrap();
     assert_eq!(failure(&module).reason, LoadReason::InvalidPackageLayout);
     fs::create_dir_all(module.join("src/pkg")).unwrap();
@@ -63,9 +93,21 @@ fn what_is_not_there_is_told() {
     let home = folder(&[("amplifier.toml", "[module]\ntype='tool'")]);
     let module = home.path().join("module");
     for (path, reason, said) in [
-        (home.path().join("nothing"), LoadReason::MissingSource, "does not exist"),
-        (module.join("amplifier.toml/x"), LoadReason::MissingSource, "does not exist"),
-        (module.clone(), LoadReason::InvalidPackageLayout, "no Python package"),
+        (
+            home.path().join("nothing"),
+            LoadReason::MissingSource,
+            "does not exist",
+        ),
+        (
+            module.join("amplifier.toml/x"),
+            LoadReason::MissingSource,
+            "does not exist",
+        ),
+        (
+            module.clone(),
+            LoadReason::InvalidPackageLayout,
+            "no Python package",
+        ),
     ] {
         let failure = failure(&path);
         assert_eq!(failure.reason, reason, "{failure}");
@@ -96,7 +138,11 @@ fn a_link_out_of_the_folder_is_not_followed() {
     let module = home.path().join("module");
     fs::write(home.path().join("secret.wasm"), "").unwrap();
     symlink(home.path().join("secret.wasm"), module.join("module.wasm")).unwrap();
-    assert!(failure(&module).message.contains("leads out of"), "{}", failure(&module));
+    assert!(
+        failure(&module).message.contains("leads out of"),
+        "{}",
+        failure(&module)
+    );
     fs::remove_file(module.join("module.wasm")).unwrap();
     fs::write(module.join("real.wasm"), "").unwrap();
     symlink("real.wasm", module.join("module.wasm")).unwrap();
@@ -114,7 +160,12 @@ fn a_sidecar_needs_a_program_that_can_be_started() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
     assert!(failure(&module).message.contains("may not be executed"));
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(transport(&module), Transport::Rust { name: "my-tool".to_owned() });
+    assert_eq!(
+        transport(&module),
+        Transport::Rust {
+            name: "my-tool".to_owned()
+        }
+    );
 }
 
 #[test]
@@ -123,7 +174,11 @@ fn the_plan_decides_what_a_python_module_is_and_nothing_else() {
     let home = folder(&[("amplifier.toml", manifest), ("pkg/__init__.py", "")]);
     let module = home.path().join("module");
     let resolved = resolve(&planned(ModuleKind::Hook), &module).unwrap();
-    assert!(resolved.notes[0].contains("provider"), "{:?}", resolved.notes);
+    assert!(
+        resolved.notes[0].contains("provider"),
+        "{:?}",
+        resolved.notes
+    );
     fs::write(module.join("amplifier.toml"), WASM).unwrap();
     fs::write(module.join("module.wasm"), "").unwrap();
     assert!(matches!(transport(&module), Transport::Wasm { .. }));
@@ -137,14 +192,30 @@ fn a_broken_or_endless_manifest_is_refused() {
     let module = home.path().join("module");
     assert_eq!(failure(&module).reason, LoadReason::InvalidModuleMetadata);
     fs::write(module.join("amplifier.toml"), "#".repeat(70_000)).unwrap();
-    assert!(failure(&module).message.contains("longer than"), "{}", failure(&module));
-    fs::write(module.join("amplifier.toml"), "[module]\ntype='tool'\ntransport='wsam'").unwrap();
-    assert!(failure(&module).message.contains("wsam"), "{}", failure(&module));
+    assert!(
+        failure(&module).message.contains("longer than"),
+        "{}",
+        failure(&module)
+    );
+    fs::write(
+        module.join("amplifier.toml"),
+        "[module]\ntype='tool'\ntransport='wsam'",
+    )
+    .unwrap();
+    assert!(
+        failure(&module).message.contains("wsam"),
+        "{}",
+        failure(&module)
+    );
 }
 
 #[test]
 fn several_components_are_told() {
     let home = folder(&[("b.wasm", ""), ("a.wasm", "")]);
     let resolved = resolve(&planned(ModuleKind::Tool), &home.path().join("module")).unwrap();
-    assert!(resolved.notes[0].contains("`b.wasm`"), "{:?}", resolved.notes);
+    assert!(
+        resolved.notes[0].contains("`b.wasm`"),
+        "{:?}",
+        resolved.notes
+    );
 }

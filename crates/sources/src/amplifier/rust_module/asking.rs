@@ -4,7 +4,9 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt as _;
 use serde_json::Value;
-use toolpost_amplifier::{Gathering, Handler, HookFailure, HookRegistry, HookResult, ModuleKind, events};
+use toolpost_amplifier::{
+    Gathering, Handler, HookFailure, HookRegistry, HookResult, ModuleKind, events,
+};
 use toolpost_model::HookStanding;
 
 use super::{super::hooks::ModuleStandings, mounted::MountedSet};
@@ -53,7 +55,10 @@ fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option
     if event != events::TOOL_PRE {
         return None;
     }
-    let hooks = set.failures().iter().filter(|failure| failure.kind == ModuleKind::Hook);
+    let hooks = set
+        .failures()
+        .iter()
+        .filter(|failure| failure.kind == ModuleKind::Hook);
     let declined = set
         .declined()
         .iter()
@@ -64,7 +69,10 @@ fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option
     }
     let mut asked = None;
     for failure in hooks {
-        let text = format!("the hook module `{}` is not there: {}", failure.module, failure.message);
+        let text = format!(
+            "the hook module `{}` is not there: {}",
+            failure.module, failure.message
+        );
         match standings.of(Some(&failure.module), event) {
             HookStanding::Guard => return Some(HookResult::deny(text)),
             HookStanding::Ordinary => asked = Some(HookResult::ask_user(text)),
@@ -75,7 +83,12 @@ fn missing(set: &MountedSet, event: &str, standings: &ModuleStandings) -> Option
 }
 
 /// After a call nobody can be asked any more, so that an ordinary handler's failure there is noted, no more.
-fn standing(standings: &ModuleStandings, handler: &Handler, event: &str, failed: bool) -> HookStanding {
+fn standing(
+    standings: &ModuleStandings,
+    handler: &Handler,
+    event: &str,
+    failed: bool,
+) -> HookStanding {
     match standings.of(handler.module(), event) {
         HookStanding::Ordinary if failed && event != events::TOOL_PRE => HookStanding::Observer,
         standing => standing,
@@ -92,6 +105,9 @@ async fn within(
     match tokio::time::timeout(limit, asked).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => Err(HookFailure::broke("it panicked")),
-        Err(_) => Err(HookFailure::broke(format!("it did not answer within {} ms", limit.as_millis()))),
+        Err(_) => Err(HookFailure::broke(format!(
+            "it did not answer within {} ms",
+            limit.as_millis()
+        ))),
     }
 }

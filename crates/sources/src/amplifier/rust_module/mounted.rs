@@ -6,8 +6,8 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_amplifier::{
-    CancelSwitch, Coordinator, HookRegistry, LoadFailure, LoadReason, ModuleId, ModuleKind, MountState,
-    events, mount,
+    CancelSwitch, Coordinator, HookRegistry, LoadFailure, LoadReason, ModuleId, ModuleKind,
+    MountState, events, mount,
 };
 use toolpost_model::SessionId;
 
@@ -33,16 +33,26 @@ pub(super) struct MountedSet {
 impl MountedSet {
     /// Mounts every module in turn. One that fails does not keep the others from being mounted.
     pub(super) async fn mount(set: &Shared) -> Self {
-        let plan = set.modules.iter().map(|module| (module.id.to_string(), json!(module.config))).collect();
+        let plan = set
+            .modules
+            .iter()
+            .map(|module| (module.id.to_string(), json!(module.config)))
+            .collect();
         let (coordinator, switch) = Coordinator::new(plan);
         for (name, value) in &set.capabilities {
             coordinator.register_capability(name, value.clone());
         }
         let mut failures = Vec::new();
         let mut declined = Vec::new();
-        for RustModule { id, kind, module, config } in &set.modules {
-            let work =
-                AssertUnwindSafe(mount(&coordinator, *kind, id, &**module, config.clone())).catch_unwind();
+        for RustModule {
+            id,
+            kind,
+            module,
+            config,
+        } in &set.modules
+        {
+            let work = AssertUnwindSafe(mount(&coordinator, *kind, id, &**module, config.clone()))
+                .catch_unwind();
             let message = match tokio::time::timeout(MOUNT_LIMIT, work).await {
                 Ok(Ok(Ok(MountState::Mounted))) => {
                     if *kind == ModuleKind::Hook {
@@ -66,11 +76,27 @@ impl MountedSet {
             };
             coordinator.for_module(id).withdraw().await;
             let reason = LoadReason::Unknown;
-            failures.push(LoadFailure { module: id.clone(), kind: *kind, origin: None, reason, message });
+            failures.push(LoadFailure {
+                module: id.clone(),
+                kind: *kind,
+                origin: None,
+                reason,
+                message,
+            });
         }
         let (told, events) = mpsc::channel(WAITING_EVENTS);
-        tokio::spawn(pass_on(events, coordinator.hooks().clone(), set.handler_limit));
-        let set_mounted = Self { coordinator, failures, declined, switch, told };
+        tokio::spawn(pass_on(
+            events,
+            coordinator.hooks().clone(),
+            set.handler_limit,
+        ));
+        let set_mounted = Self {
+            coordinator,
+            failures,
+            declined,
+            switch,
+            told,
+        };
         set_mounted.say_ready(&set.modules).await;
         set_mounted
     }
@@ -78,15 +104,24 @@ impl MountedSet {
     /// Tells every module that all are mounted, and the handlers which are not.
     async fn say_ready(&self, modules: &[RustModule]) {
         for failure in &self.failures {
-            self.tell(events::MODULE_LOAD_FAILED, events::module_load_failed(failure));
+            self.tell(
+                events::MODULE_LOAD_FAILED,
+                events::module_load_failed(failure),
+            );
         }
         let is_mounted = |module: &&RustModule| {
-            self.failures.iter().all(|failure| failure.module != module.id)
-                && self.declined.iter().all(|(declined, _)| *declined != module.id)
+            self.failures
+                .iter()
+                .all(|failure| failure.module != module.id)
+                && self
+                    .declined
+                    .iter()
+                    .all(|(declined, _)| *declined != module.id)
         };
         for module in modules.iter().filter(is_mounted) {
             let own = self.coordinator.for_module(&module.id);
-            let work = AssertUnwindSafe(async { module.module.on_session_ready(own).await }).catch_unwind();
+            let work = AssertUnwindSafe(async { module.module.on_session_ready(own).await })
+                .catch_unwind();
             let error = match tokio::time::timeout(MOUNT_LIMIT, work).await {
                 Ok(Ok(Ok(()))) => continue,
                 Ok(Ok(Err(error))) => error.to_string(),
@@ -134,15 +169,22 @@ impl MountedSet {
                 Ok(Ok(Some(Ok(())))) => {}
                 Ok(Ok(Some(Err(error)))) => failures.push(error.to_string()),
                 Ok(Err(_)) => failures.push("it panicked".to_owned()),
-                Err(_) => failures.push(format!("it took longer than {} s", CLEANUP_LIMIT.as_secs())),
+                Err(_) => {
+                    failures.push(format!("it took longer than {} s", CLEANUP_LIMIT.as_secs()));
+                }
             }
         }
     }
 
     /// Whether a module that should look at calls is missing, or declined.
     pub(super) fn lacks_hooks(&self) -> bool {
-        self.failures.iter().any(|failure| failure.kind == ModuleKind::Hook)
-            || self.declined.iter().any(|(_, kind)| *kind == ModuleKind::Hook)
+        self.failures
+            .iter()
+            .any(|failure| failure.kind == ModuleKind::Hook)
+            || self
+                .declined
+                .iter()
+                .any(|(_, kind)| *kind == ModuleKind::Hook)
     }
 }
 

@@ -36,7 +36,11 @@ impl Sessions {
 
     /// The mount that tools are listed from.
     pub(super) async fn first(&self, set: &Shared) -> Arc<MountedSet> {
-        Arc::clone(self.first.get_or_init(|| async { Arc::new(MountedSet::mount(set).await) }).await)
+        Arc::clone(
+            self.first
+                .get_or_init(|| async { Arc::new(MountedSet::mount(set).await) })
+                .await,
+        )
     }
 
     /// The mount of a session, made where it has none.
@@ -44,8 +48,14 @@ impl Sessions {
         let cell = Arc::clone(self.state().open.entry(session.clone()).or_default());
         let make = || async {
             let is_taken = self.state().is_first_taken;
-            let first = if is_taken { None } else { Some(self.first(set).await) };
-            let mounted = match first.filter(|_| !std::mem::replace(&mut self.state().is_first_taken, true)) {
+            let first = if is_taken {
+                None
+            } else {
+                Some(self.first(set).await)
+            };
+            let mounted = match first
+                .filter(|_| !std::mem::replace(&mut self.state().is_first_taken, true))
+            {
                 Some(first) => first,
                 None => Arc::new(MountedSet::mount(set).await),
             };
@@ -57,20 +67,33 @@ impl Sessions {
 
     /// The mount of a session, where it has one.
     pub(super) fn known(&self, session: &SessionId) -> Option<Arc<MountedSet>> {
-        self.state().open.get(session).and_then(|cell| cell.get().cloned())
+        self.state()
+            .open
+            .get(session)
+            .and_then(|cell| cell.get().cloned())
     }
 
     /// Whether an event would concern a handler of any mount.
     pub(super) fn concerns(&self, event: &str) -> bool {
         let concerned = |set: &Arc<MountedSet>| set.coordinator().hooks().concerns(event);
         self.first.get().is_some_and(concerned)
-            || self.state().open.values().filter_map(|cell| cell.get()).any(concerned)
+            || self
+                .state()
+                .open
+                .values()
+                .filter_map(|cell| cell.get())
+                .any(concerned)
     }
 
     /// Whether a module that should look at calls is missing in any mount, or may be: nothing is mounted yet.
     pub(super) fn lacks_hooks(&self) -> bool {
         self.first.get().is_none_or(|set| set.lacks_hooks())
-            || self.state().open.values().filter_map(|cell| cell.get()).any(|set| set.lacks_hooks())
+            || self
+                .state()
+                .open
+                .values()
+                .filter_map(|cell| cell.get())
+                .any(|set| set.lacks_hooks())
     }
 
     /// Takes the way on which an operator is told.
@@ -81,14 +104,21 @@ impl Sessions {
     /// A session is over: what is mounted for it is cleaned up beside whatever else goes on.
     pub(super) fn close(&self, session: &SessionId) {
         let mut state = self.state();
-        let Some(set) = state.open.remove(session).and_then(|cell| cell.get().cloned()) else { return };
+        let Some(set) = state
+            .open
+            .remove(session)
+            .and_then(|cell| cell.get().cloned())
+        else {
+            return;
+        };
         state.ending.retain(|task| !task.is_finished());
         let feed = state.feed.clone();
         state.ending.push(tokio::spawn(async move {
             let failures = set.end().await;
             for failure in &failures {
                 let line = format!("a module did not clean up: {failure}");
-                feed.iter().for_each(|feed| feed.notify(SourceNotice::Log(line.clone())));
+                feed.iter()
+                    .for_each(|feed| feed.notify(SourceNotice::Log(line.clone())));
             }
             failures
         }));

@@ -59,15 +59,25 @@ impl<'de> Deserialize<'de> for PolicyResult {
 
 pub(super) fn read(body: &[u8]) -> Result<AuthorityAnswer, AuthorityFault> {
     let fault = |text: String| AuthorityFault(text);
-    let envelope: Envelope =
-        serde_json::from_slice(body).map_err(|error| fault(format!("its answer cannot be read: {error}")))?;
+    let envelope: Envelope = serde_json::from_slice(body)
+        .map_err(|error| fault(format!("its answer cannot be read: {error}")))?;
     let result = envelope.result.ok_or_else(|| {
         fault("its answer has no result: the policy defines none for this input".to_owned())
     })?;
-    let of_flag = |allow: bool| if allow { Behavior::Allow } else { Behavior::Deny };
+    let of_flag = |allow: bool| {
+        if allow {
+            Behavior::Allow
+        } else {
+            Behavior::Deny
+        }
+    };
     let (behavior, reason) = match result {
         PolicyResult::Plain(allow) => (of_flag(allow), None),
-        PolicyResult::Fields(ResultFields { decision, allow, reason }) => {
+        PolicyResult::Fields(ResultFields {
+            decision,
+            allow,
+            reason,
+        }) => {
             let behavior = match (decision, allow) {
                 (Some(decision), None) => decision,
                 (None, Some(allow)) => of_flag(allow),
@@ -80,7 +90,9 @@ pub(super) fn read(body: &[u8]) -> Result<AuthorityAnswer, AuthorityFault> {
                     return Err(fault(text));
                 }
                 (None, None) => {
-                    return Err(fault("its result has neither `decision` nor `allow`".to_owned()));
+                    return Err(fault(
+                        "its result has neither `decision` nor `allow`".to_owned(),
+                    ));
                 }
             };
             (behavior, reason)
@@ -100,15 +112,43 @@ mod tests {
         for (body, behavior, reason) in [
             (r#"{"result": true}"#, Behavior::Allow, None),
             (r#"{"result": false}"#, Behavior::Deny, None),
-            (r#"{"decision_id": "1", "metrics": {}, "result": {"allow": true}}"#, Behavior::Allow, None),
-            (r#"{"result": {"allow": false, "reason": "r"}}"#, Behavior::Deny, Some("r")),
-            (r#"{"result": {"decision": "ask", "reason": "r", "x": [1]}}"#, Behavior::Ask, Some("r")),
-            (r#"{"result": {"decision": "ask", "allow": false}}"#, Behavior::Ask, None),
-            (r#"{"result": {"decision": "deny", "allow": false, "reason": null}}"#, Behavior::Deny, None),
-            (r#"{"result": {"decision": "allow", "allow": true}}"#, Behavior::Allow, None),
+            (
+                r#"{"decision_id": "1", "metrics": {}, "result": {"allow": true}}"#,
+                Behavior::Allow,
+                None,
+            ),
+            (
+                r#"{"result": {"allow": false, "reason": "r"}}"#,
+                Behavior::Deny,
+                Some("r"),
+            ),
+            (
+                r#"{"result": {"decision": "ask", "reason": "r", "x": [1]}}"#,
+                Behavior::Ask,
+                Some("r"),
+            ),
+            (
+                r#"{"result": {"decision": "ask", "allow": false}}"#,
+                Behavior::Ask,
+                None,
+            ),
+            (
+                r#"{"result": {"decision": "deny", "allow": false, "reason": null}}"#,
+                Behavior::Deny,
+                None,
+            ),
+            (
+                r#"{"result": {"decision": "allow", "allow": true}}"#,
+                Behavior::Allow,
+                None,
+            ),
         ] {
             let answer = read(body.as_bytes()).unwrap_or_else(|fault| panic!("{body}: {fault}"));
-            assert_eq!((answer.behavior, answer.reason.as_deref()), (behavior, reason), "{body}");
+            assert_eq!(
+                (answer.behavior, answer.reason.as_deref()),
+                (behavior, reason),
+                "{body}"
+            );
         }
     }
 
@@ -119,25 +159,55 @@ mod tests {
             ("{}", "no result"),
             (r#"{"result": null}"#, "no result"),
             ("true", "cannot be read"),
-            (r#"{"result": "allow"}"#, "expected true, false or an object"),
+            (
+                r#"{"result": "allow"}"#,
+                "expected true, false or an object",
+            ),
             (r#"{"result": 1}"#, "expected true, false or an object"),
             (r#"{"result": [true]}"#, "expected true, false or an object"),
             (r#"{"result": {}}"#, "neither `decision` nor `allow`"),
-            (r#"{"result": {"reason": "r"}}"#, "neither `decision` nor `allow`"),
+            (
+                r#"{"result": {"reason": "r"}}"#,
+                "neither `decision` nor `allow`",
+            ),
             (r#"{"result": {"allow": "true"}}"#, "cannot be read"),
-            (r#"{"result": {"allow": true, "allow": false}}"#, "duplicate field `allow`"),
-            (r#"{"result": true, "result": false}"#, "duplicate field `result`"),
-            (r#"{"result": {"decision": "permit"}}"#, "unknown variant `permit`"),
-            (r#"{"result": {"decision": "deny", "allow": true}}"#, "contradicts itself"),
-            (r#"{"result": {"decision": "ask", "allow": true}}"#, "contradicts itself"),
-            (r#"{"result": {"decision": "allow", "allow": false}}"#, "contradicts itself"),
-            (r#"{"result": {"allow": true, "reason": 1}}"#, "cannot be read"),
+            (
+                r#"{"result": {"allow": true, "allow": false}}"#,
+                "duplicate field `allow`",
+            ),
+            (
+                r#"{"result": true, "result": false}"#,
+                "duplicate field `result`",
+            ),
+            (
+                r#"{"result": {"decision": "permit"}}"#,
+                "unknown variant `permit`",
+            ),
+            (
+                r#"{"result": {"decision": "deny", "allow": true}}"#,
+                "contradicts itself",
+            ),
+            (
+                r#"{"result": {"decision": "ask", "allow": true}}"#,
+                "contradicts itself",
+            ),
+            (
+                r#"{"result": {"decision": "allow", "allow": false}}"#,
+                "contradicts itself",
+            ),
+            (
+                r#"{"result": {"allow": true, "reason": 1}}"#,
+                "cannot be read",
+            ),
             (r#"{"result": true} x"#, "cannot be read"),
         ] {
             let fault = read(body.as_bytes()).unwrap_err();
             assert!(fault.0.contains(part), "{body}: {fault}");
         }
-        let deep = format!(r#"{{"result": {{"allow": true, "x": {}1}}}}"#, "[".repeat(100_000));
+        let deep = format!(
+            r#"{{"result": {{"allow": true, "x": {}1}}}}"#,
+            "[".repeat(100_000)
+        );
         assert!(read(deep.as_bytes()).is_err());
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use rmcp::{
     RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, ClientResult, CustomResult, ErrorCode, ErrorData, Implementation,
-        InitializeRequestParams, ProtocolVersion, ServerNotification, ServerRequest,
+        ClientCapabilities, ClientConfig, ClientResult, CustomResult, ErrorCode, ErrorData,
+        Implementation, InitializeRequestParams, ProtocolVersion, ServerNotification,
+        ServerRequest,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext, Service},
 };
@@ -46,14 +47,19 @@ impl Handler {
             Some(InboundStreamOrigin::OutboundRequest(id)) => self.desk.of(&id.to_string()),
             Some(InboundStreamOrigin::Unassociated) | None => self.desk.asker(),
         };
-        let Some((slot, call)) = slot.as_ref().and_then(|slot| Some((slot, slot.call.as_ref()?))) else {
+        let Some((slot, call)) = slot
+            .as_ref()
+            .and_then(|slot| Some((slot, slot.call.as_ref()?)))
+        else {
             let why = "it cannot be told which call this belongs to, so nobody can be asked";
             return Err(ErrorData::invalid_request(why, None));
         };
         let _open = slot.asking();
         match consult::ask(call, &self.desk.server, kind, asked["params"].take()).await {
             Answered::Value(value) => Ok(value),
-            Answered::Refused { code, message } => Err(ErrorData::new(ErrorCode(code), message, None)),
+            Answered::Refused { code, message } => {
+                Err(ErrorData::new(ErrorCode(code), message, None))
+            }
         }
     }
 }
@@ -66,7 +72,9 @@ impl Service<RoleClient> for Handler {
     ) -> Result<ClientResult, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>().cloned();
         let withdrawn = || ErrorData::invalid_request("it was withdrawn", None);
-        let Some(open) = self.desk.open_question(&context.id.to_string()) else { return Err(withdrawn()) };
+        let Some(open) = self.desk.open_question(&context.id.to_string()) else {
+            return Err(withdrawn());
+        };
         let answered = tokio::select! {
             answered = self.answer(request, origin) => answered,
             () = open.notified() => Err(withdrawn()),
@@ -86,6 +94,7 @@ impl Service<RoleClient> for Handler {
 
     fn get_info(&self) -> ClientConfig {
         let who = Implementation::new("toolpost", env!("CARGO_PKG_VERSION"));
-        InitializeRequestParams::new(capabilities(), who).with_protocol_version(ProtocolVersion::V_2025_11_25)
+        InitializeRequestParams::new(capabilities(), who)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 }

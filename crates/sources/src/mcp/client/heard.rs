@@ -29,15 +29,24 @@ pub(super) struct Typed(Arc<Mutex<HashSet<String>>>);
 
 impl Typed {
     pub(super) fn has(&self, id: &RequestId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&id.to_string())
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&id.to_string())
     }
 
     fn add(&self, id: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id);
     }
 
     fn remove(&self, id: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
     }
 }
 
@@ -63,8 +72,13 @@ impl<T: Transport<RoleClient>> Heard<T> {
                     self.typed.add(id.clone());
                 }
                 let marked = request.request.extensions().get::<Marked>();
-                let slot = marked.map_or_else(|| Arc::new(Slot::new(None)), |marked| Arc::clone(&marked.0));
-                let token = request.request.get_meta().get_progress_token().map(|token| token.0.to_string());
+                let slot = marked
+                    .map_or_else(|| Arc::new(Slot::new(None)), |marked| Arc::clone(&marked.0));
+                let token = request
+                    .request
+                    .get_meta()
+                    .get_progress_token()
+                    .map(|token| token.0.to_string());
                 self.desk.await_answer(id, token, &slot);
                 Some(slot)
             }
@@ -105,21 +119,27 @@ impl<T: Transport<RoleClient>> Heard<T> {
                 }
                 return Some(notification);
             }
-            ServerNotification::SubscriptionsAcknowledgedNotification(_) => return Some(notification),
+            ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
+                return Some(notification);
+            }
             ServerNotification::ProgressNotification(progress) => {
                 let params = progress.params;
                 let token = params.progress_token.0.to_string();
-                self.desk.progress(&token, params.progress, params.total, params.message);
+                self.desk
+                    .progress(&token, params.progress, params.total, params.message);
             }
             ServerNotification::LoggingMessageNotification(log) => {
                 // Read as plain JSON: the SDK marks the fields as deprecated, and servers will send them for years.
                 let params = serde_json::to_value(&log.params).unwrap_or_default();
                 let level = params["level"].as_str().unwrap_or("info");
-                self.desk.log(level, params["logger"].as_str(), &params["data"]);
+                self.desk
+                    .log(level, params["logger"].as_str(), &params["data"]);
             }
             other => match told(&other) {
                 Some(told) => self.desk.tell(told),
-                None => self.desk.nuisance("notifications of a kind that is not known"),
+                None => self
+                    .desk
+                    .nuisance("notifications of a kind that is not known"),
             },
         }
         None
@@ -184,14 +204,18 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Heard<T> {
                     Some(id) if !self.settle(id) => {}
                     Some(_) | None => return Some(ServerJsonRpcMessage::Error(error)),
                 },
-                ServerJsonRpcMessage::Request(request) => match self.desk.question(request.id.to_string()) {
-                    Asked::New => return Some(ServerJsonRpcMessage::Request(request)),
-                    Asked::Twice => self.desk.nuisance("questions under an id that waits for an answer"),
-                    Asked::TooMuch => {
-                        self.desk.end("it asks too many things at the same time");
-                        return None;
+                ServerJsonRpcMessage::Request(request) => {
+                    match self.desk.question(request.id.to_string()) {
+                        Asked::New => return Some(ServerJsonRpcMessage::Request(request)),
+                        Asked::Twice => self
+                            .desk
+                            .nuisance("questions under an id that waits for an answer"),
+                        Asked::TooMuch => {
+                            self.desk.end("it asks too many things at the same time");
+                            return None;
+                        }
                     }
-                },
+                }
                 ServerJsonRpcMessage::Notification(mut said) => {
                     if let Some(rest) = self.notified(said.notification) {
                         said.notification = rest;

@@ -42,11 +42,15 @@ pub(super) fn transport(
         .custom_headers(written(headers)?)
         // The SDK would shake hands unseen and send the call again: to a server that nobody compared.
         .reinit_on_expired_session(false);
-    Ok(StreamableHttpClientTransport::with_client(Guarded::new(client(url)?, longest, desk), config))
+    Ok(StreamableHttpClientTransport::with_client(
+        Guarded::new(client(url)?, longest, desk),
+        config,
+    ))
 }
 
 fn client(url: &Url) -> Result<Client, ConnectError> {
-    let setup = |why: String| ConnectError::Setup(format!("the HTTP client cannot be set up: {why}"));
+    let setup =
+        |why: String| ConnectError::Setup(format!("the HTTP client cannot be set up: {why}"));
     let tls = tls(url.scheme() == "https").map_err(|error| setup(error.to_string()))?;
     let builder = ClientBuilder::new()
         .tls_backend_preconfigured(tls)
@@ -60,7 +64,9 @@ fn client(url: &Url) -> Result<Client, ConnectError> {
     builder.build().map_err(|error| setup(error.to_string()))
 }
 
-fn written(headers: &BTreeMap<String, Secret>) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
+fn written(
+    headers: &BTreeMap<String, Secret>,
+) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
     let mut all = HashMap::new();
     for (name, value) in headers {
         let bad = || ConnectError::Setup(format!("the header `{name}` cannot be sent"));

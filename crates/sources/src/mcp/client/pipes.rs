@@ -42,13 +42,24 @@ impl Pipes {
         typed: Typed,
     ) -> Self {
         let writing = Arc::new(Mutex::new(Some(writing)));
-        Self { reading, buffer: Vec::with_capacity(16 << 10), looked: 0, longest, writing, desk, typed }
+        Self {
+            reading,
+            buffer: Vec::with_capacity(16 << 10),
+            looked: 0,
+            longest,
+            writing,
+            desk,
+            typed,
+        }
     }
 
     /// The next line, without its end. May be given up and called again. `None`: there are no more.
     async fn line(&mut self) -> Option<Vec<u8>> {
         loop {
-            if let Some(at) = self.buffer[self.looked..].iter().position(|byte| *byte == b'\n') {
+            if let Some(at) = self.buffer[self.looked..]
+                .iter()
+                .position(|byte| *byte == b'\n')
+            {
                 let rest = self.buffer.split_off(self.looked + at + 1);
                 let mut line = std::mem::replace(&mut self.buffer, rest);
                 line.pop();
@@ -57,7 +68,10 @@ impl Pipes {
             }
             self.looked = self.buffer.len();
             if self.buffer.len() > self.longest {
-                self.desk.end(&format!("it wrote a message of more than {} bytes", self.longest));
+                self.desk.end(&format!(
+                    "it wrote a message of more than {} bytes",
+                    self.longest
+                ));
                 return None;
             }
             match self.reading.read_buf(&mut self.buffer).await {
@@ -77,15 +91,23 @@ impl Pipes {
             self.desk.nuisance("lines that are no JSON");
             return None;
         };
-        let id = message.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-        if let (Some(id), true, Some(result)) =
-            (id, message.get("method").is_none(), message.get_mut("result").map(Value::take))
-        {
+        let id = message
+            .get("id")
+            .and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+        if let (Some(id), true, Some(result)) = (
+            id,
+            message.get("method").is_none(),
+            message.get_mut("result").map(Value::take),
+        ) {
             if self.typed.has(&id) {
                 message["result"] = result;
             } else {
                 let result = ServerResult::CustomResult(CustomResult(result));
-                let response = JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result };
+                let response = JsonRpcResponse {
+                    jsonrpc: JsonRpcVersion2_0,
+                    id,
+                    result,
+                };
                 return Some(ServerJsonRpcMessage::Response(response));
             }
         }
@@ -104,7 +126,10 @@ impl Transport<RoleClient> for Pipes {
         "pipes".into()
     }
 
-    fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+    fn send(
+        &mut self,
+        item: ClientJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let writing = Arc::clone(&self.writing);
         async move {
             let mut line = serde_json::to_vec(&item)?;

@@ -43,7 +43,10 @@ struct Owner {
 
 impl Owner {
     fn of(call: &CallContext) -> Self {
-        Self { session: call.session_id().clone(), principal: call.principal().clone() }
+        Self {
+            session: call.session_id().clone(),
+            principal: call.principal().clone(),
+        }
     }
 
     fn owns(&self, call: &CallContext) -> bool {
@@ -53,7 +56,13 @@ impl Owner {
 
 impl Waiting {
     /// A request goes out. One that was given up on its way counts as stopped from the start.
-    pub(super) fn add(&mut self, id: String, token: Option<String>, slot: &Arc<Slot>, now: Instant) {
+    pub(super) fn add(
+        &mut self,
+        id: String,
+        token: Option<String>,
+        slot: &Arc<Slot>,
+        now: Instant,
+    ) {
         if slot.given_up.load(Ordering::Acquire) {
             return self.remember(id, slot, now);
         }
@@ -100,13 +109,21 @@ impl Waiting {
         let Some(call) = &slot.call else { return };
         self.forget_old(now);
         match self.abandoned.len() < ABANDONED {
-            true => self.abandoned.push_back(Left { id, owner: Owner::of(call), since: now }),
+            true => self.abandoned.push_back(Left {
+                id,
+                owner: Owner::of(call),
+                since: now,
+            }),
             false => self.crowded = Some(now + LINGERS),
         }
     }
 
     fn forget_old(&mut self, now: Instant) {
-        while self.abandoned.front().is_some_and(|left| now.duration_since(left.since) >= LINGERS) {
+        while self
+            .abandoned
+            .front()
+            .is_some_and(|left| now.duration_since(left.since) >= LINGERS)
+        {
             self.abandoned.pop_front();
         }
         self.crowded = self.crowded.filter(|until| now < *until);
@@ -133,14 +150,28 @@ impl Waiting {
         self.only_of_one_session(now, |slot| slot.open.load(Ordering::Acquire) == 0)
     }
 
-    fn only_of_one_session(&mut self, now: Instant, fits: impl Fn(&Slot) -> bool) -> Option<Arc<Slot>> {
+    fn only_of_one_session(
+        &mut self,
+        now: Instant,
+        fits: impl Fn(&Slot) -> bool,
+    ) -> Option<Arc<Slot>> {
         self.forget_old(now);
         let owner = Owner::of(self.by_id.values().find_map(|slot| slot.call.as_ref())?);
         let alone = self.crowded.is_none()
-            && self.by_id.values().filter_map(|slot| slot.call.as_ref()).all(|call| owner.owns(call))
+            && self
+                .by_id
+                .values()
+                .filter_map(|slot| slot.call.as_ref())
+                .all(|call| owner.owns(call))
             && self.abandoned.iter().all(|left| left.owner == owner);
-        let mut calls = self.by_id.values().filter(|slot| slot.call.is_some() && fits(slot));
-        calls.next().filter(|_| alone && calls.next().is_none()).cloned()
+        let mut calls = self
+            .by_id
+            .values()
+            .filter(|slot| slot.call.is_some() && fits(slot));
+        calls
+            .next()
+            .filter(|_| alone && calls.next().is_none())
+            .cloned()
     }
 }
 

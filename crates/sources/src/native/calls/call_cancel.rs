@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolpost_model::{CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput};
+use toolpost_model::{
+    CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+};
 
 use super::{check_id, declare, effects, id_of, told};
 
@@ -24,8 +26,10 @@ impl Tool for CallCancel {
              stood. One that has ended stays as it is. Ask `call_result` for how it ended.",
         );
         declaration.title = Some("Cancel a call".to_owned());
-        declaration.search_hint = "background call stop abort kill end invocation handle".to_owned();
-        declaration.input.examples = vec![json!({ "invocation_id": "0198c0de-0000-7000-8000-000000000000" })];
+        declaration.search_hint =
+            "background call stop abort kill end invocation handle".to_owned();
+        declaration.input.examples =
+            vec![json!({ "invocation_id": "0198c0de-0000-7000-8000-000000000000" })];
         declaration
     }
 
@@ -38,8 +42,14 @@ impl Tool for CallCancel {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments =
-            call.input.to().map_err(|error| ToolFailure::invalid(error.to_string()))?;
-        told(call.context.cancel_call(id_of(&arguments.invocation_id)?).await?)
+        let arguments: Arguments = call
+            .input
+            .to()
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        told(
+            call.context
+                .cancel_call(id_of(&arguments.invocation_id)?)
+                .await?,
+        )
     }
 }

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, Effects, PersistStrategy, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    CallInput, Declaration, Effects, PersistStrategy, Refusal, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 
 use super::{check_id, declare, effects, id_of, told};
@@ -38,8 +39,9 @@ impl Tool for CallResult {
         declaration.title = Some("Result of a call".to_owned());
         declaration.search_hint =
             "background call status wait join poll invocation handle outcome answer".to_owned();
-        declaration.input.examples =
-            vec![json!({ "invocation_id": "0198c0de-0000-7000-8000-000000000000", "wait_seconds": 30 })];
+        declaration.input.examples = vec![
+            json!({ "invocation_id": "0198c0de-0000-7000-8000-000000000000", "wait_seconds": 30 }),
+        ];
         // Who waits decides how long, up to what the operator lets anybody have.
         // What it tells of was kept with its own call, where it was large.
         declaration.interface.persistence.strategy = PersistStrategy::NeverPersist;
@@ -56,10 +58,20 @@ impl Tool for CallResult {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments =
-            call.input.to().map_err(|error| ToolFailure::invalid(error.to_string()))?;
-        let left = call.context.deadline().saturating_duration_since(Instant::now()).saturating_sub(MARGIN);
+        let arguments: Arguments = call
+            .input
+            .to()
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let left = call
+            .context
+            .deadline()
+            .saturating_duration_since(Instant::now())
+            .saturating_sub(MARGIN);
         let wait = Duration::from_secs(arguments.wait_seconds.into()).min(left);
-        told(call.context.look_at_call(id_of(&arguments.invocation_id)?, wait).await?)
+        told(
+            call.context
+                .look_at_call(id_of(&arguments.invocation_id)?, wait)
+                .await?,
+        )
     }
 }

@@ -13,8 +13,8 @@ use tokio::{
 
 use super::{
     frame::{
-        Answer, Ending, Exception, FrameError, ORDER_BYTES, Order, REPORT_BYTES, Report, RunOrder, decode,
-        encode,
+        Answer, Ending, Exception, FrameError, ORDER_BYTES, Order, REPORT_BYTES, Report, RunOrder,
+        decode, encode,
     },
     inner_calls::InnerCalls,
 };
@@ -62,7 +62,12 @@ pub(super) struct Talk {
 
 impl Wire {
     pub(super) fn new(stream: UnixStream) -> Self {
-        Self { stream, incoming: BytesMut::new(), outgoing: BytesMut::new(), greeted: false }
+        Self {
+            stream,
+            incoming: BytesMut::new(),
+            outgoing: BytesMut::new(),
+            greeted: false,
+        }
     }
 
     /// Waits until the process says that it is locked down. At once where it has said so before.
@@ -73,8 +78,13 @@ impl Wire {
         match self.next().await? {
             Report::Ready => self.greeted = true,
             Report::Unfit { reason } => return Err(Broken::Unfit(reason)),
-            Report::Printed { .. } | Report::Lookup { .. } | Report::Call { .. } | Report::Ended { .. } => {
-                return Err(Broken::Nonsense("something else before it said that it is ready"));
+            Report::Printed { .. }
+            | Report::Lookup { .. }
+            | Report::Call { .. }
+            | Report::Ended { .. } => {
+                return Err(Broken::Nonsense(
+                    "something else before it said that it is ready",
+                ));
             }
         }
         Ok(())
@@ -85,8 +95,12 @@ impl Wire {
         let sent = self.queue(&Order::Answer { id, answer });
         let sent = match sent {
             Err(FrameError::TooLong { size, limit }) => {
-                let message = format!("the result has {size} bytes, and code is given {limit} at most");
-                let answer = Answer::Raise { kind: Exception::Value, message };
+                let message =
+                    format!("the result has {size} bytes, and code is given {limit} at most");
+                let answer = Answer::Raise {
+                    kind: Exception::Value,
+                    message,
+                };
                 self.queue(&Order::Answer { id, answer })
             }
             other => other,
@@ -96,7 +110,8 @@ impl Wire {
 
     /// Puts a frame where [`Self::next`] sends it from.
     fn queue(&mut self, order: &Order) -> Result<(), FrameError> {
-        self.outgoing.extend_from_slice(&encode(order, ORDER_BYTES)?);
+        self.outgoing
+            .extend_from_slice(&encode(order, ORDER_BYTES)?);
         Ok(())
     }
 
@@ -106,7 +121,8 @@ impl Wire {
         loop {
             let listens = self.outgoing.len() <= UNSENT_BYTES;
             if listens
-                && let Some((report, taken)) = decode(&self.incoming, REPORT_BYTES).map_err(Broken::Frame)?
+                && let Some((report, taken)) =
+                    decode(&self.incoming, REPORT_BYTES).map_err(Broken::Frame)?
             {
                 let _ = self.incoming.split_to(taken);
                 return Ok(report);
@@ -133,13 +149,20 @@ impl Wire {
 
 impl Talk {
     pub(super) fn new(calls: InnerCalls, printed_bytes: usize) -> Self {
-        Self { calls, printed: String::new(), unprinted: 0, worn: false, printed_bytes }
+        Self {
+            calls,
+            printed: String::new(),
+            unprinted: 0,
+            worn: false,
+            printed_bytes,
+        }
     }
 
     /// Runs the code to its end. What it printed and called until then stays here if this is dropped.
     pub(super) async fn run(&mut self, wire: &mut Wire, order: RunOrder) -> Result<Ending, Broken> {
         wire.ready().await?;
-        wire.queue(&Order::Run(Box::new(order))).map_err(Broken::Frame)?;
+        wire.queue(&Order::Run(Box::new(order)))
+            .map_err(Broken::Frame)?;
         loop {
             let report = tokio::select! {
                 // Calls that wait are held whole, so nobody is listened to who could make more of them.
@@ -155,10 +178,20 @@ impl Talk {
                     None
                 }
                 Report::Lookup { id, name } => Some((id, self.calls.look_up(name))),
-                Report::Call { id, function, positional, keywords } => {
-                    self.calls.begin(id, &function, positional, keywords).map(|answer| (id, answer))
-                }
-                Report::Ended { ending, unprinted, worn } => {
+                Report::Call {
+                    id,
+                    function,
+                    positional,
+                    keywords,
+                } => self
+                    .calls
+                    .begin(id, &function, positional, keywords)
+                    .map(|answer| (id, answer)),
+                Report::Ended {
+                    ending,
+                    unprinted,
+                    worn,
+                } => {
                     (self.unprinted, self.worn) = (unprinted, worn);
                     return Ok(ending);
                 }

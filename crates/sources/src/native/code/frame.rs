@@ -101,7 +101,12 @@ pub(super) enum Report {
     /// The code uses a name that is not its own.
     Lookup { id: u32, name: String },
     /// The code calls a function that is not its own.
-    Call { id: u32, function: Function, positional: Vec<Value>, keywords: Map<String, Value> },
+    Call {
+        id: u32,
+        function: Function,
+        positional: Vec<Value>,
+        keywords: Map<String, Value>,
+    },
     /// The code ran to its end, good or bad. Nothing comes after it until the next run.
     Ended {
         ending: Ending,
@@ -202,12 +207,16 @@ pub(super) fn decode<T: DeserializeOwned>(
     bytes: &[u8],
     limit: usize,
 ) -> Result<Option<(T, usize)>, FrameError> {
-    let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
+    let Some(header) = bytes.first_chunk::<HEADER>() else {
+        return Ok(None);
+    };
     let size = u32::from_be_bytes(*header) as usize;
     if size > limit {
         return Err(FrameError::TooLong { size, limit });
     }
-    let Some(body) = bytes.get(HEADER..HEADER + size) else { return Ok(None) };
+    let Some(body) = bytes.get(HEADER..HEADER + size) else {
+        return Ok(None);
+    };
     let frame = serde_json::from_slice(body).map_err(FrameError::Unreadable)?;
     Ok(Some((frame, HEADER + size)))
 }
@@ -218,7 +227,10 @@ mod tests {
 
     #[test]
     fn a_frame_is_read_when_it_is_whole_and_refused_before_it_is_when_it_is_too_long() {
-        let order = Order::Answer { id: 7, answer: Answer::Value("x".into()) };
+        let order = Order::Answer {
+            id: 7,
+            answer: Answer::Value("x".into()),
+        };
         let mut bytes = encode(&order, 1024).unwrap();
         let whole = bytes.len();
         bytes.extend_from_slice(b"\0\0");
@@ -226,10 +238,25 @@ mod tests {
             assert!(decode::<Order>(&bytes[..end], 1024).unwrap().is_none());
         }
         let (read, taken) = decode::<Order>(&bytes, 1024).unwrap().unwrap();
-        assert!(matches!(read, Order::Answer { id: 7, answer: Answer::Value(_) }));
+        assert!(matches!(
+            read,
+            Order::Answer {
+                id: 7,
+                answer: Answer::Value(_)
+            }
+        ));
         assert_eq!(taken, whole);
-        assert!(matches!(decode::<Order>(&bytes[..4], 8), Err(FrameError::TooLong { limit: 8, .. })));
-        assert!(matches!(encode(&order, 8), Err(FrameError::TooLong { limit: 8, .. })));
-        assert!(matches!(decode::<Order>(b"\0\0\0\x01x", 8), Err(FrameError::Unreadable(_))));
+        assert!(matches!(
+            decode::<Order>(&bytes[..4], 8),
+            Err(FrameError::TooLong { limit: 8, .. })
+        ));
+        assert!(matches!(
+            encode(&order, 8),
+            Err(FrameError::TooLong { limit: 8, .. })
+        ));
+        assert!(matches!(
+            decode::<Order>(b"\0\0\0\x01x", 8),
+            Err(FrameError::Unreadable(_))
+        ));
     }
 }

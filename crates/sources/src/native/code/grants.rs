@@ -12,9 +12,10 @@ use super::frame::{FileTool, Function};
 const LATER: &str = "_async";
 /// Words of the language that cannot be names.
 const KEYWORDS: &[&str] = &[
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
-    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
 ];
 
 /// What `read_file` calls its switch.
@@ -49,7 +50,11 @@ pub(super) enum When {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BindError {
     #[error("{tool}() takes at most {most} positional arguments but {given} were given")]
-    TooMany { tool: String, most: usize, given: usize },
+    TooMany {
+        tool: String,
+        most: usize,
+        given: usize,
+    },
     #[error("{tool}() got multiple values for argument '{name}'")]
     Twice { tool: String, name: String },
 }
@@ -65,7 +70,9 @@ impl Grants {
         let tools: Vec<CallableTool> = callable
             .into_iter()
             .filter(|tool| granted.iter().any(|pattern| grants(pattern, tool)))
-            .filter(|tool| wanted.is_none_or(|names| names.iter().any(|name| is_called(tool, name))))
+            .filter(|tool| {
+                wanted.is_none_or(|names| names.iter().any(|name| is_called(tool, name)))
+            })
             .collect();
         let exact: BTreeSet<String> = tools.iter().map(|tool| tool.name.clone()).collect();
         let mut functions: BTreeMap<String, Option<Granted>> = BTreeMap::new();
@@ -75,13 +82,24 @@ impl Grants {
             if name != tool.name && exact.contains(&name) {
                 continue;
             }
-            let granted =
-                Granted { id: tool.id.to_string(), parameters: parameters(&tool.schema), tool: tool.name };
-            functions.entry(name).and_modify(|taken| *taken = None).or_insert(Some(granted));
+            let granted = Granted {
+                id: tool.id.to_string(),
+                parameters: parameters(&tool.schema),
+                tool: tool.name,
+            };
+            functions
+                .entry(name)
+                .and_modify(|taken| *taken = None)
+                .or_insert(Some(granted));
         }
-        let functions: BTreeMap<String, Granted> =
-            functions.into_iter().filter_map(|(name, granted)| Some((name, granted?))).collect();
-        let by_id = functions.iter().map(|(name, granted)| (granted.id.clone(), name.clone())).collect();
+        let functions: BTreeMap<String, Granted> = functions
+            .into_iter()
+            .filter_map(|(name, granted)| Some((name, granted?)))
+            .collect();
+        let by_id = functions
+            .iter()
+            .map(|(name, granted)| (granted.id.clone(), name.clone()))
+            .collect();
         Self { functions, by_id }
     }
 
@@ -111,7 +129,10 @@ impl Grants {
     pub(super) fn has(&self, wanted: &str) -> bool {
         self.functions.contains_key(wanted)
             || self.by_id.contains_key(wanted)
-            || self.functions.values().any(|granted| granted.tool == wanted)
+            || self
+                .functions
+                .values()
+                .any(|granted| granted.tool == wanted)
     }
 }
 
@@ -131,12 +152,19 @@ impl Granted {
         }
         if positional.len() > self.parameters.len() {
             let (most, given) = (self.parameters.len(), positional.len());
-            return Err(BindError::TooMany { tool: self.tool.clone(), most, given });
+            return Err(BindError::TooMany {
+                tool: self.tool.clone(),
+                most,
+                given,
+            });
         }
         let mut arguments = keywords;
         for (name, value) in self.parameters.iter().zip(positional) {
             if arguments.insert(name.clone(), value).is_some() {
-                return Err(BindError::Twice { tool: self.tool.clone(), name: name.clone() });
+                return Err(BindError::Twice {
+                    tool: self.tool.clone(),
+                    name: name.clone(),
+                });
             }
         }
         // Numbers in front of lines are for readers; code wants what is in the file.
@@ -158,7 +186,10 @@ fn is_called(tool: &CallableTool, name: &str) -> bool {
 
 /// A tool's name as Python can say it.
 fn identifier(name: &str) -> String {
-    let mut text: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let mut text: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         text.insert(0, '_');
     }
@@ -171,13 +202,22 @@ fn identifier(name: &str) -> String {
 /// Whether a name can be a variable.
 pub(super) fn is_identifier(name: &str) -> bool {
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !KEYWORDS.contains(&name)
+    starts
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !KEYWORDS.contains(&name)
 }
 
 /// The required arguments as the schema lists them, then the others.
 fn parameters(schema: &Value) -> Vec<String> {
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let mut parameters: Vec<String> = required.filter_map(Value::as_str).map(str::to_owned).collect();
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let mut parameters: Vec<String> = required
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     for name in properties.into_iter().flat_map(Map::keys) {
         if !parameters.contains(name) {
@@ -207,7 +247,12 @@ mod tests {
             "files" => Provenance::CompiledIn,
             _ => Provenance::Outside,
         };
-        CallableTool { name: name.to_owned(), id, provenance, schema: Arc::new(schema) }
+        CallableTool {
+            name: name.to_owned(),
+            id,
+            provenance,
+            schema: Arc::new(schema),
+        }
     }
 
     fn patterns(texts: &[&str]) -> Vec<ToolPattern> {
@@ -228,19 +273,36 @@ mod tests {
     #[test]
     fn functions_are_what_all_three_agree_on() {
         let check = |granted: &[&str], wanted: Option<&[&str]>, expected: &[&str]| {
-            let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+            let own = |names: &[&str]| {
+                names
+                    .iter()
+                    .map(|&name| name.to_owned())
+                    .collect::<Vec<_>>()
+            };
             let wanted = wanted.map(own);
             let grants = Grants::new(surface(), &patterns(granted), wanted.as_deref());
-            assert_eq!(grants.names().collect::<Vec<_>>(), expected, "{granted:?} {wanted:?}");
+            assert_eq!(
+                grants.names().collect::<Vec<_>>(),
+                expected,
+                "{granted:?} {wanted:?}"
+            );
         };
         check(&[], None, &[]);
         check(&["read_file"], None, &["read_file"]);
         check(&["files.*"], None, &["read_file", "write_file"]);
         check(&["files.*"], Some(&["read_file"]), &["read_file"]);
-        check(&["files.*"], Some(&["files.write_file", "x_y"]), &["write_file"]);
+        check(
+            &["files.*"],
+            Some(&["files.write_file", "x_y"]),
+            &["write_file"],
+        );
         check(&["read_file"], Some(&["write_file"]), &[]);
         // `x_y` is somebody's own name; `git__log-all` has to yield to the one that is spelled so.
-        check(&["*.*"], None, &["git__log_all", "read_file", "write_file", "x_y"]);
+        check(
+            &["*.*"],
+            None,
+            &["git__log_all", "read_file", "write_file", "x_y"],
+        );
         check(&["x.y"], None, &["x_y"]);
         // A bare name or pattern grants the host's own tools only.
         check(&["*"], None, &["read_file", "write_file"]);
@@ -249,18 +311,31 @@ mod tests {
 
     #[test]
     fn two_tools_that_only_resemble_a_name_both_go_without() {
-        let grants = Grants::new(vec![tool("a-b", "a.b"), tool("a.b", "a.c")], &patterns(&["*.*"]), None);
+        let grants = Grants::new(
+            vec![tool("a-b", "a.b"), tool("a.b", "a.c")],
+            &patterns(&["*.*"]),
+            None,
+        );
         assert_eq!(grants.names().count(), 0);
     }
 
     #[test]
     fn a_function_is_found_by_name_later_and_as_a_file_tool() {
         let grants = Grants::new(surface(), &patterns(&["files.read_file"]), None);
-        let find =
-            |function: Function| grants.find(&function).map(|(granted, when)| (granted.tool.clone(), when));
+        let find = |function: Function| {
+            grants
+                .find(&function)
+                .map(|(granted, when)| (granted.tool.clone(), when))
+        };
         let named = |name: &str| find(Function::Named(name.to_owned()));
-        assert_eq!(named("read_file"), Some(("read_file".to_owned(), When::Now)));
-        assert_eq!(named("read_file_async"), Some(("read_file".to_owned(), When::Later)));
+        assert_eq!(
+            named("read_file"),
+            Some(("read_file".to_owned(), When::Now))
+        );
+        assert_eq!(
+            named("read_file_async"),
+            Some(("read_file".to_owned(), When::Later))
+        );
         assert_eq!(named("write_file"), None);
         assert_eq!(named("_async"), None);
         assert!(find(Function::File(FileTool::Read)).is_some());
@@ -270,10 +345,16 @@ mod tests {
     #[test]
     fn arguments_are_bound_as_python_binds_them() {
         let grants = Grants::new(surface(), &patterns(&["*.*"]), None);
-        let (granted, _) = grants.find(&Function::Named("read_file".to_owned())).unwrap();
+        let (granted, _) = grants
+            .find(&Function::Named("read_file".to_owned()))
+            .unwrap();
         let check = |positional: Value, keywords: Value, expected: Result<Value, &str>| {
-            let Value::Array(positional) = positional else { panic!("a list") };
-            let Value::Object(keywords) = keywords else { panic!("an object") };
+            let Value::Array(positional) = positional else {
+                panic!("a list")
+            };
+            let Value::Object(keywords) = keywords else {
+                panic!("an object")
+            };
             match (granted.bind(positional, keywords), expected) {
                 (Ok(bound), Ok(value)) => assert_eq!(bound, value),
                 (Err(error), Err(text)) => assert_eq!(error.to_string(), text),
@@ -281,7 +362,11 @@ mod tests {
             }
         };
         check(json!(["a"]), json!({}), Ok(json!({ "path": "a" })));
-        check(json!(["a", 5]), json!({ "offset": 2 }), Ok(json!({ "path": "a", "limit": 5, "offset": 2 })));
+        check(
+            json!(["a", 5]),
+            json!({ "offset": 2 }),
+            Ok(json!({ "path": "a", "limit": 5, "offset": 2 })),
+        );
         check(json!([]), json!({ "odd": 1 }), Ok(json!({ "odd": 1 })));
         check(
             json!(["a"]),

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toolpost_model::{
-    ArtifactId, BoxFuture, CallContext, Content, Disposition, ErrorClass, InvocationId, NestedCall, Outcome,
-    Redactions, RetryGuidance, ToolFailure, ToolPattern, ToolResult,
+    ArtifactId, BoxFuture, CallContext, Content, Disposition, ErrorClass, InvocationId, NestedCall,
+    Outcome, Redactions, RetryGuidance, ToolFailure, ToolPattern, ToolResult,
 };
 
 use super::{
@@ -125,7 +125,11 @@ impl InnerCalls {
     /// thousands of tools.
     pub(super) fn grants(&self) -> &Grants {
         self.grants.get_or_init(|| {
-            Grants::new(self.context.callable(), &self.asked.granted, self.asked.wanted.as_deref())
+            Grants::new(
+                self.context.callable(),
+                &self.asked.granted,
+                self.asked.wanted.as_deref(),
+            )
         })
     }
 
@@ -135,7 +139,10 @@ impl InnerCalls {
         let wanted = self.asked.wanted.iter().flatten();
         match wanted.into_iter().find(|name| !self.grants().has(name)) {
             Some(name) => {
-                let message = format!("`{}` is not a tool that code may call here", name.escape_debug());
+                let message = format!(
+                    "`{}` is not a tool that code may call here",
+                    name.escape_debug()
+                );
                 Err(ToolFailure::invalid(message)
                     .hint("leave `tools` out to see what there is, or name others"))
             }
@@ -163,7 +170,9 @@ impl InnerCalls {
         positional: Vec<Value>,
         keywords: Map<String, Value>,
     ) -> Option<Answer> {
-        let Some((granted, when)) = self.grants().find(function) else { return Some(Answer::Unknown) };
+        let Some((granted, when)) = self.grants().find(function) else {
+            return Some(Answer::Unknown);
+        };
         let tool = granted.tool.clone();
         if self.records.len() >= self.asked.most {
             let message = format!("more than {} tool calls in one run", self.asked.most);
@@ -172,14 +181,21 @@ impl InnerCalls {
         let arguments = match granted.bind(positional, keywords) {
             Ok(arguments) => arguments,
             Err(error) => {
-                return Some(Answer::Raise { kind: Exception::Type, message: error.to_string() });
+                return Some(Answer::Raise {
+                    kind: Exception::Type,
+                    message: error.to_string(),
+                });
             }
         };
         let record = self.records.len();
         self.records.push(CallRecord::new(tool.clone()));
         let context = self.context.clone();
         self.waiting.push_back(Box::pin(async move {
-            Done { id, record, result: context.call_tool(NestedCall::new(tool, arguments)).await }
+            Done {
+                id,
+                record,
+                result: context.call_tool(NestedCall::new(tool, arguments)).await,
+            }
         }));
         self.fill_up();
         (when == When::Later).then_some(Answer::Pending)
@@ -192,16 +208,22 @@ impl InnerCalls {
 
     fn fill_up(&mut self) {
         while self.running.len() < AT_ONCE {
-            let Some(call) = self.waiting.pop_front() else { return };
+            let Some(call) = self.waiting.pop_front() else {
+                return;
+            };
             self.running.push(call);
         }
     }
 
     /// The next call that ends, and the request it answers. Waits for ever while there is none.
     pub(super) async fn done(&mut self) -> (u32, Answer) {
-        let Some(Done { id, record, result }) = self.running.next().await else { return pending().await };
+        let Some(Done { id, record, result }) = self.running.next().await else {
+            return pending().await;
+        };
         self.fill_up();
-        let Some(record) = self.records.get_mut(record) else { return (id, Answer::Unknown) };
+        let Some(record) = self.records.get_mut(record) else {
+            return (id, Answer::Unknown);
+        };
         let answer = match result {
             Ok(result) => {
                 record.note(&result);
@@ -225,7 +247,13 @@ impl InnerCalls {
 
 fn answer_of(tool: &str, result: ToolResult) -> Answer {
     if let Some(error) = &result.error {
-        return raise(tool, error.class, Some(&error.code), &error.message, error.hint.as_deref());
+        return raise(
+            tool,
+            error.class,
+            Some(&error.code),
+            &error.message,
+            error.hint.as_deref(),
+        );
     }
     Answer::Value(value_of(result))
 }
@@ -236,7 +264,11 @@ fn value_of(result: ToolResult) -> Value {
     let texts: Vec<_> = result.content.iter().filter_map(Content::reading).collect();
     // Words that stand for nothing are for models. A program that joins texts gets what there is: nothing.
     let is_empty = result.disposition == Disposition::Empty;
-    let text = if is_empty { String::new() } else { texts.join("\n") };
+    let text = if is_empty {
+        String::new()
+    } else {
+        texts.join("\n")
+    };
     let text = (!texts.is_empty()).then_some(Value::String(text));
     match (result.structured_content, text) {
         (Some(Value::Object(mut map)), Some(text)) => {
@@ -248,7 +280,13 @@ fn value_of(result: ToolResult) -> Value {
     }
 }
 
-fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint: Option<&str>) -> Answer {
+fn raise(
+    tool: &str,
+    class: ErrorClass,
+    code: Option<&str>,
+    message: &str,
+    hint: Option<&str>,
+) -> Answer {
     let kind = match class {
         ErrorClass::PermissionDenied
         | ErrorClass::PolicyBlocked
@@ -274,8 +312,13 @@ fn raise(tool: &str, class: ErrorClass, code: Option<&str>, message: &str, hint:
         | ErrorClass::RequestConflict
         | ErrorClass::JournalUnavailable => Exception::Runtime,
     };
-    let hint = hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
-    Answer::Raise { kind, message: format!("{tool}: {class}: {message}{hint}") }
+    let hint = hint
+        .map(|hint| format!(" (hint: {hint})"))
+        .unwrap_or_default();
+    Answer::Raise {
+        kind,
+        message: format!("{tool}: {class}: {message}{hint}"),
+    }
 }
 
 #[cfg(test)]
@@ -335,7 +378,13 @@ mod tests {
         let told: Vec<Value> = ends.iter().map(told).collect();
         for (place, one) in told.iter().enumerate() {
             let same = told.iter().position(|other| other == one);
-            assert_eq!(same, Some(place), "{} looks like {}", ends[place], ends[same.unwrap()]);
+            assert_eq!(
+                same,
+                Some(place),
+                "{} looks like {}",
+                ends[place],
+                ends[same.unwrap()]
+            );
         }
         assert_eq!(
             told[7],

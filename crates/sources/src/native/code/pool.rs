@@ -71,26 +71,42 @@ pub(super) struct Lease {
 impl Pool {
     pub(super) fn new(program: PathBuf, memory: u64, wanted: Spare) -> Self {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
-        let pool = Self(Arc::new(Inner { program, memory, wanted, state: Mutex::default(), permits }));
+        let pool = Self(Arc::new(Inner {
+            program,
+            memory,
+            wanted,
+            state: Mutex::default(),
+            permits,
+        }));
         pool.refill();
         pool
     }
 
     /// A worker for a run of this session: the one it had, the spare one, or a new one.
     pub(super) async fn take(&self, session: &SessionId) -> io::Result<Lease> {
-        let permit = Arc::clone(&self.0.permits).acquire_owned().await.map_err(io::Error::other)?;
+        let permit = Arc::clone(&self.0.permits)
+            .acquire_owned()
+            .await
+            .map_err(io::Error::other)?;
         let found = self.0.found(session);
         let worker = match found {
             Some(worker) => worker,
             None => WorkerProcess::start(&self.0.program, self.0.memory)?,
         };
-        Ok(Lease { worker, session: session.clone(), pool: self.clone(), _permit: permit })
+        Ok(Lease {
+            worker,
+            session: session.clone(),
+            pool: self.clone(),
+            _permit: permit,
+        })
     }
 
     /// Starts the spare worker, where there is none, so that the next session's first run begins at once. Outside of
     /// a runtime there is nothing to wait for it with; the first run does this again.
     fn refill(&self) {
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
         if self.0.wanted == Spare::None {
             return;
         }
@@ -103,7 +119,9 @@ impl Pool {
         }
         let pool = Arc::downgrade(&self.0);
         runtime.spawn(async move {
-            let Some((program, memory)) = pool.upgrade().map(|pool| (pool.program.clone(), pool.memory))
+            let Some((program, memory)) = pool
+                .upgrade()
+                .map(|pool| (pool.program.clone(), pool.memory))
             else {
                 return;
             };
@@ -136,10 +154,19 @@ impl Pool {
             }
             let longest = (state.idle.len() >= MOST_IDLE).then(|| {
                 let idle = state.idle.iter();
-                idle.min_by_key(|(_, idle)| idle.since).map(|(session, _)| session.clone())
+                idle.min_by_key(|(_, idle)| idle.since)
+                    .map(|(session, _)| session.clone())
             });
-            let longest = longest.flatten().and_then(|session| state.idle.remove(&session));
-            let former = state.idle.insert(session, Idle { worker, since: Instant::now() });
+            let longest = longest
+                .flatten()
+                .and_then(|session| state.idle.remove(&session));
+            let former = state.idle.insert(
+                session,
+                Idle {
+                    worker,
+                    since: Instant::now(),
+                },
+            );
             [longest, former]
         };
         // Ended outside of the lock.
@@ -157,17 +184,27 @@ impl Inner {
         let (own, spare) = {
             let mut state = self.state();
             let own = state.idle.remove(session).map(|idle| idle.worker);
-            let spare = if own.is_none() { state.spare.take() } else { None };
+            let spare = if own.is_none() {
+                state.spare.take()
+            } else {
+                None
+            };
             (own, spare)
         };
-        own.or(spare).and_then(|mut worker| worker.is_alive().then_some(worker))
+        own.or(spare)
+            .and_then(|mut worker| worker.is_alive().then_some(worker))
     }
 }
 
 impl Lease {
     /// The run is over and the worker well: the session's next run finds it.
     pub(super) fn give_back(self) {
-        let Self { worker, session, pool, .. } = self;
+        let Self {
+            worker,
+            session,
+            pool,
+            ..
+        } = self;
         pool.keep(session, worker);
         pool.refill();
     }

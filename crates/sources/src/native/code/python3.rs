@@ -31,7 +31,10 @@ const PRELUDE: &str = include_str!("python3/prelude.py");
 
 /// What a run may touch: the profile's business, so anything.
 pub(super) fn effects(children: &Children) -> Effects {
-    children.effects(Effects::of(EffectClass::Execute), children.settings().profile)
+    children.effects(
+        Effects::of(EffectClass::Execute),
+        children.settings().profile,
+    )
 }
 
 /// Refuses before anybody decides about it what could not run anyway.
@@ -68,9 +71,13 @@ pub(super) async fn run(
     output.collect().await;
     output.into_talk(&mut talk);
     let mut applied = process.applied().clone();
-    applied.protected_created = created_paths(watch.as_ref().map(NameWatch::end).unwrap_or_default());
+    applied.protected_created =
+        created_paths(watch.as_ref().map(NameWatch::end).unwrap_or_default());
     finish(ended, talk, run.seconds())
-        .map(|done| ToolOutput { sandbox: Some(Box::new(applied.clone())), ..done })
+        .map(|done| ToolOutput {
+            sandbox: Some(Box::new(applied.clone())),
+            ..done
+        })
         .map_err(|failure| failure.confined(applied))
 }
 
@@ -101,7 +108,11 @@ async fn stop_of(unfinished: Unfinished, process: &mut Process) -> Stop {
     }
 }
 
-fn finish(ended: Result<Ending, Stop>, talk: Talk, seconds: f64) -> Result<ToolOutput, ToolFailure> {
+fn finish(
+    ended: Result<Ending, Stop>,
+    talk: Talk,
+    seconds: f64,
+) -> Result<ToolOutput, ToolFailure> {
     match ended {
         Ok(ending) => report::ended(ending, talk, seconds),
         Err(stop) => Err(report::failed(&stop, &talk)),
@@ -116,7 +127,11 @@ async fn start(
     ours.set_nonblocking(true)?;
     let settings = children.settings();
     let confines = children.confines(settings.profile, context).await?;
-    let python = if std::path::Path::new(USUAL_PLACE).exists() { USUAL_PLACE } else { "python3" };
+    let python = if std::path::Path::new(USUAL_PLACE).exists() {
+        USUAL_PLACE
+    } else {
+        "python3"
+    };
     let watch = children.watch_names(confines.profile);
     let process = children
         .start(Child {
@@ -142,7 +157,12 @@ struct Output {
 
 impl Output {
     fn new(stream: Option<Receiver>, most: usize) -> Self {
-        Self { stream, kept: Vec::new(), most, dropped: 0 }
+        Self {
+            stream,
+            kept: Vec::new(),
+            most,
+            dropped: 0,
+        }
     }
 
     /// Takes what comes until nobody is left to write. Can be dropped and called again without a loss.

@@ -57,9 +57,15 @@ pub(super) fn ended(ending: Ending, talk: Talk, seconds: f64) -> Result<ToolOutp
     let (json, repr, not_json) = match ending {
         Ending::Raised(raised) => return Err(raise(&raised, &talk, seconds)),
         // On the wire `null` and nothing look alike; a value without JSON comes with a reason.
-        Ending::Value { json, repr, not_json } => {
-            (json.or_else(|| not_json.is_none().then_some(Value::Null)), repr, not_json)
-        }
+        Ending::Value {
+            json,
+            repr,
+            not_json,
+        } => (
+            json.or_else(|| not_json.is_none().then_some(Value::Null)),
+            repr,
+            not_json,
+        ),
     };
     let text = text_of(&talk, json.as_ref(), &repr);
     let is_empty = json == Some(Value::Null) && printed_of(&talk).is_empty();
@@ -120,22 +126,32 @@ fn printed_of(talk: &Talk) -> String {
         text.push('\n');
     }
     if talk.unprinted > 0 {
-        text.push_str(&format!("[{} more bytes were printed and are not shown]\n", talk.unprinted));
+        text.push_str(&format!(
+            "[{} more bytes were printed and are not shown]\n",
+            talk.unprinted
+        ));
     }
     text
 }
 
 fn raise(raised: &Raised, talk: &Talk, seconds: f64) -> ToolFailure {
     // The interpreter's own words for its limits, which code could also say. It would only fool itself.
-    let failure = if raised.kind == "TimeoutError" && raised.message.starts_with("time limit exceeded") {
+    let failure = if raised.kind == "TimeoutError"
+        && raised.message.starts_with("time limit exceeded")
+    {
         ToolFailure::of(
             ErrorClass::Timeout,
-            format!("the code was stopped at its limit of {seconds} s\n{}", raised.traceback),
+            format!(
+                "the code was stopped at its limit of {seconds} s\n{}",
+                raised.traceback
+            ),
         )
         .code("time_limit")
         .hint("do less in one run, or give a larger `timeout_seconds`")
     } else if raised.kind == "MemoryError" && raised.message.starts_with("memory limit exceeded") {
-        ToolFailure::new(raised.traceback.clone()).code("out_of_memory").hint(MEMORY_HINT)
+        ToolFailure::new(raised.traceback.clone())
+            .code("out_of_memory")
+            .hint(MEMORY_HINT)
     } else {
         let failure = ToolFailure::new(raised.traceback.clone()).code("python_error");
         match hint_of(raised, talk) {
@@ -151,7 +167,8 @@ fn raise(raised: &Raised, talk: &Talk, seconds: f64) -> ToolFailure {
     shown(failure, details, talk)
 }
 
-const MEMORY_HINT: &str = "keep less at once: filter and count as you go, and drop what is done with";
+const MEMORY_HINT: &str =
+    "keep less at once: filter and count as you go, and drop what is done with";
 const SUBSET_HINT: &str = "the embedded interpreter has no generators, no class inheritance and few modules; \
     `language: \"python3\"` is full Python in the sandbox";
 
@@ -159,13 +176,19 @@ fn hint_of(raised: &Raised, talk: &Talk) -> Option<String> {
     match raised.kind.as_str() {
         "NameError" => {
             let names: Vec<&str> = talk.calls.grants().names().take(NAMES + 1).collect();
-            let more = if names.len() > NAMES { " and others" } else { "" };
+            let more = if names.len() > NAMES {
+                " and others"
+            } else {
+                ""
+            };
             Some(match names.len().min(NAMES) {
                 0 => "no tools are granted to this code".to_owned(),
                 count => format!("tools of this code: {}{more}", names[..count].join(", ")),
             })
         }
-        "ModuleNotFoundError" | "ImportError" | "NotImplementedError" => Some(SUBSET_HINT.to_owned()),
+        "ModuleNotFoundError" | "ImportError" | "NotImplementedError" => {
+            Some(SUBSET_HINT.to_owned())
+        }
         _ => None,
     }
 }
@@ -173,31 +196,49 @@ fn hint_of(raised: &Raised, talk: &Talk) -> Option<String> {
 /// A run that had to be ended.
 pub(super) fn failed(stop: &Stop, talk: &Talk) -> ToolFailure {
     let failure = match stop {
-        Stop::NotStarted(error) => {
-            ToolFailure::new(format!("the process for the code cannot be started: {error}"))
-                .code("worker_failed")
+        Stop::NotStarted(error) => ToolFailure::new(format!(
+            "the process for the code cannot be started: {error}"
+        ))
+        .code("worker_failed"),
+        Stop::TimedOut { seconds } => ToolFailure::of(
+            ErrorClass::Timeout,
+            format!("the code was stopped at its limit of {seconds} s"),
+        )
+        .code("time_limit")
+        .hint("do less in one run, or give a larger `timeout_seconds`"),
+        Stop::Canceled => {
+            ToolFailure::of(ErrorClass::Canceled, "the code was stopped before its end")
         }
-        Stop::TimedOut { seconds } => {
-            ToolFailure::of(ErrorClass::Timeout, format!("the code was stopped at its limit of {seconds} s"))
-                .code("time_limit")
-                .hint("do less in one run, or give a larger `timeout_seconds`")
+        Stop::Died(Death::OutOfMemory) => {
+            ToolFailure::new("the code used up its memory, and was ended")
+                .code("out_of_memory")
+                .hint(MEMORY_HINT)
         }
-        Stop::Canceled => ToolFailure::of(ErrorClass::Canceled, "the code was stopped before its end"),
-        Stop::Died(Death::OutOfMemory) => ToolFailure::new("the code used up its memory, and was ended")
-            .code("out_of_memory")
-            .hint(MEMORY_HINT),
         Stop::Died(Death::StackOverflow) => {
             ToolFailure::new("the code nested too deeply, and was ended").code("stack_overflow")
         }
-        Stop::Exited(Ended { code: Some(code), .. }) => {
-            let failure = ToolFailure::new(format!("the code ended its process with exit code {code}"));
-            ToolFailure { exit_code: Some(*code), ..failure.code("exited") }
+        Stop::Exited(Ended {
+            code: Some(code), ..
+        }) => {
+            let failure =
+                ToolFailure::new(format!("the code ended its process with exit code {code}"));
+            ToolFailure {
+                exit_code: Some(*code),
+                ..failure.code("exited")
+            }
         }
         Stop::Exited(Ended { signal, .. }) => {
-            let signal = signal.map(|signal| format!(" {signal}")).unwrap_or_default();
-            ToolFailure::new(format!("the process of the code was ended by signal{signal}")).code("killed")
+            let signal = signal
+                .map(|signal| format!(" {signal}"))
+                .unwrap_or_default();
+            ToolFailure::new(format!(
+                "the process of the code was ended by signal{signal}"
+            ))
+            .code("killed")
         }
-        Stop::Died(Death::Other) => ToolFailure::new(Broken::Gone.to_string()).code("worker_failed"),
+        Stop::Died(Death::Other) => {
+            ToolFailure::new(Broken::Gone.to_string()).code("worker_failed")
+        }
         Stop::Broken(broken @ Broken::Unfit(_)) => {
             ToolFailure::of(ErrorClass::SetupRequired, broken.to_string()).code("cannot_confine")
         }
@@ -210,7 +251,11 @@ pub(super) fn failed(stop: &Stop, talk: &Talk) -> ToolFailure {
 fn shown(failure: ToolFailure, details: Value, talk: &Talk) -> ToolFailure {
     let printed = printed_of(talk);
     ToolFailure {
-        content: if printed.is_empty() { Vec::new() } else { vec![Content::text(printed)] },
+        content: if printed.is_empty() {
+            Vec::new()
+        } else {
+            vec![Content::text(printed)]
+        },
         details: Some(details),
         untouched: Some(talk.calls.records().is_empty()),
         ..failure

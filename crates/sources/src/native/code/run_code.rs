@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolpost_model::{
-    AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
-    ErrorClass, ExecutionKind, Refusal, RiskLevel, SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure,
-    ToolId, ToolKind, ToolOutput, schema_of,
+    AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass,
+    Effects, ErrorClass, ExecutionKind, Refusal, RiskLevel, SandboxPlan, SandboxProfile, Tool,
+    ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput, schema_of,
 };
 
 use super::{
@@ -86,7 +86,12 @@ impl RunCode {
     }
 
     /// Runs in the embedded interpreter.
-    async fn embedded(&self, order: RunOrder, mut talk: Talk, run: Run) -> Result<ToolOutput, ToolFailure> {
+    async fn embedded(
+        &self,
+        order: RunOrder,
+        mut talk: Talk,
+        run: Run,
+    ) -> Result<ToolOutput, ToolFailure> {
         let taken = tokio::select! {
             taken = self.code.pool.take(run.context.session_id()) => taken,
             stop = run.over() => return Err(report::failed(&stop, &talk)),
@@ -137,16 +142,20 @@ async fn corpse(lease: Lease, broken: Broken) -> Stop {
     let worker = lease.into_worker();
     match broken {
         Broken::Gone => Stop::Died(worker.autopsy().await),
-        Broken::Unfit(_) | Broken::Io(_) | Broken::Frame(_) | Broken::Nonsense(_) => Stop::Broken(broken),
+        Broken::Unfit(_) | Broken::Io(_) | Broken::Frame(_) | Broken::Nonsense(_) => {
+            Stop::Broken(broken)
+        }
     }
 }
 
 impl Tool for RunCode {
     fn declaration(&self) -> Declaration {
-        let mut declaration = Declaration::new(literal(ToolId::new("code", "run_code")), DESCRIPTION);
+        let mut declaration =
+            Declaration::new(literal(ToolId::new("code", "run_code")), DESCRIPTION);
         declaration.title = Some("Run code".to_owned());
         declaration.search_hint =
-            "python script execute evaluate compute calculate program loop batch many calls".to_owned();
+            "python script execute evaluate compute calculate program loop batch many calls"
+                .to_owned();
         declaration.kind = ToolKind::Code;
         declaration.toolkit = "code".to_owned();
         declaration.tags = vec!["code".to_owned(), "execute".to_owned()];
@@ -179,9 +188,13 @@ impl Tool for RunCode {
     }
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
-        let arguments = arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))?;
+        let arguments =
+            arguments(input).map_err(|error| Refusal::invalid("", error.to_string()))?;
         if arguments.code.trim().is_empty() {
-            return Err(Refusal::invalid("/code", "there is no code; give the lines to run"));
+            return Err(Refusal::invalid(
+                "/code",
+                "there is no code; give the lines to run",
+            ));
         }
         if arguments.code.len() > CODE_BYTES {
             let message = format!(
@@ -191,17 +204,22 @@ impl Tool for RunCode {
             return Err(Refusal::invalid("/code", message));
         }
         if let Some(name) = arguments.inputs.keys().find(|name| !is_identifier(name)) {
-            let message = format!("`{}` cannot be the name of a variable in Python", name.escape_debug());
+            let message = format!(
+                "`{}` cannot be the name of a variable in Python",
+                name.escape_debug()
+            );
             return Err(Refusal::invalid("/inputs", message));
         }
         let size = serde_json::to_vec(&arguments.inputs).map_or(usize::MAX, |bytes| bytes.len());
         if size > INPUT_BYTES {
-            return Err(Refusal::invalid("/inputs", format!("{size} bytes, the limit is {INPUT_BYTES}")));
+            return Err(Refusal::invalid(
+                "/inputs",
+                format!("{size} bytes, the limit is {INPUT_BYTES}"),
+            ));
         }
         if arguments.language == Language::Python3 {
             if !self.code.settings.python3 {
-                let message =
-                    "the operator lets code run in the embedded interpreter only (setting `code.python3`)";
+                let message = "the operator lets code run in the embedded interpreter only (setting `code.python3`)";
                 return Err(Refusal {
                     class: ErrorClass::PolicyBlocked,
                     ..Refusal::invalid("/language", message)
@@ -221,7 +239,10 @@ impl Tool for RunCode {
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         Some(match arguments(input).ok()?.language {
             // The code can do nothing by itself; but a second run would make its calls a second time.
-            Language::Python => Effects { idempotent: false, ..Effects::of(EffectClass::Read) },
+            Language::Python => Effects {
+                idempotent: false,
+                ..Effects::of(EffectClass::Read)
+            },
             Language::Python3 => python3::effects(&self.code.children),
         })
     }
@@ -238,13 +259,19 @@ impl Tool for RunCode {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments = arguments(&call.input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments =
+            arguments(&call.input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
         let settings = &self.code.settings;
-        let asked = Asked { granted: settings.tools.clone(), wanted: arguments.tools, most: settings.calls };
+        let asked = Asked {
+            granted: settings.tools.clone(),
+            wanted: arguments.tools,
+            most: settings.calls,
+        };
         let calls = InnerCalls::new(call.context.clone(), asked);
         calls.refuse_unknown()?;
         let began = Instant::now();
-        let until = (began + Duration::from_secs(arguments.timeout_seconds)).min(call.context.deadline());
+        let until =
+            (began + Duration::from_secs(arguments.timeout_seconds)).min(call.context.deadline());
         let limit = until.saturating_duration_since(began);
         let limits = RunLimits {
             time_ms: u64::try_from(limit.saturating_sub(HEAD_START.min(limit / 10)).as_millis())
@@ -259,7 +286,11 @@ impl Tool for RunCode {
             limits,
         };
         let talk = Talk::new(calls, PRINTED_BYTES);
-        let run = Run { context: call.context, until, limit };
+        let run = Run {
+            context: call.context,
+            until,
+            limit,
+        };
         match arguments.language {
             Language::Python => self.embedded(order, talk, run).await,
             Language::Python3 => python3::run(&self.code.children, order, talk, run).await,

@@ -44,14 +44,18 @@ fn bytes(text: &OsString) -> Option<u64> {
 }
 
 fn work(memory: u64) -> ! {
-    let Ok(socket) = stdin().try_clone_to_owned() else { process::exit(1) };
+    let Ok(socket) = stdin().try_clone_to_owned() else {
+        process::exit(1)
+    };
     let mut outlet = Outlet::new(UnixStream::from(socket), Gauge::new());
     raise_stack_limit();
     match toolpost_sandbox::lock_down(memory.saturating_add(HEADROOM_BYTES)) {
         // Without Landlock the filter alone keeps files closed, which it does.
         Ok(_) => outlet.send(&Report::Ready),
         Err(error) => {
-            outlet.send(&Report::Unfit { reason: error.to_string() });
+            outlet.send(&Report::Unfit {
+                reason: error.to_string(),
+            });
             process::exit(1);
         }
     }
@@ -60,7 +64,11 @@ fn work(memory: u64) -> ! {
             Order::Run(order) => {
                 let ending = run::run(&mut outlet, *order);
                 let (unprinted, worn) = (outlet.unprinted(), outlet.is_worn(memory));
-                outlet.send(&Report::Ended { ending, unprinted, worn });
+                outlet.send(&Report::Ended {
+                    ending,
+                    unprinted,
+                    worn,
+                });
             }
             // The answer to a call that the run before did not wait for.
             Order::Answer { .. } => {}
@@ -71,6 +79,14 @@ fn work(memory: u64) -> ! {
 /// Where this fails, deep recursion ends the worker instead of the run.
 fn raise_stack_limit() {
     let limit = getrlimit(Resource::Stack);
-    let current = limit.maximum.map_or(STACK_BYTES, |most| most.min(STACK_BYTES));
-    let _ = setrlimit(Resource::Stack, Rlimit { current: Some(current), maximum: limit.maximum });
+    let current = limit
+        .maximum
+        .map_or(STACK_BYTES, |most| most.min(STACK_BYTES));
+    let _ = setrlimit(
+        Resource::Stack,
+        Rlimit {
+            current: Some(current),
+            maximum: limit.maximum,
+        },
+    );
 }

@@ -1,5 +1,8 @@
 //! Starting a worker process, and ending it.
-#![expect(clippy::disallowed_methods, reason = "the one module that starts children that need no launcher")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one module that starts children that need no launcher"
+)]
 
 use std::{
     io,
@@ -51,7 +54,11 @@ impl WorkerProcess {
             .kill_on_drop(true)
             .spawn()?;
         let stderr = child.stderr.take();
-        Ok(Self { child, stderr, wire: Wire::new(UnixStream::from_std(ours)?) })
+        Ok(Self {
+            child,
+            stderr,
+            wire: Wire::new(UnixStream::from_std(ours)?),
+        })
     }
 
     /// Whether it still runs.

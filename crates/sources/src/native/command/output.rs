@@ -9,8 +9,8 @@ use toolpost_model::{CallContext, Content, ToolFailure, ToolOutput, schema_of, v
 
 use super::declaration::{CommandDeclaration, CommandOutput};
 use crate::native::shell::{
-    Origin, OutputLog, OutputSource, Processes, Ran, Report, ShownLimits, Told, add_line, ending, rendered,
-    shown,
+    Origin, OutputLog, OutputSource, Processes, Ran, Report, ShownLimits, Told, add_line, ending,
+    rendered, shown,
 };
 
 /// Most bytes taken where the operator does not say.
@@ -18,7 +18,12 @@ const USUAL_BYTES: usize = 256 * 1024;
 /// Most bytes of text shown where the operator does not say.
 const USUAL_TEXT: usize = 24 * 1024;
 /// How much of an output that cannot be read is shown.
-const HEAD: ShownLimits = ShownLimits { head_bytes: 2048, tail_bytes: 1024, head_lines: 40, tail_lines: 20 };
+const HEAD: ShownLimits = ShownLimits {
+    head_bytes: 2048,
+    tail_bytes: 1024,
+    head_lines: 40,
+    tail_lines: 20,
+};
 
 /// Lines of an output.
 #[derive(Serialize, JsonSchema)]
@@ -48,10 +53,16 @@ pub(super) struct Written<'w> {
 }
 
 impl Written<'_> {
-    pub(super) async fn output(self, declared: &CommandDeclaration) -> Result<ToolOutput, ToolFailure> {
+    pub(super) async fn output(
+        self,
+        declared: &CommandDeclaration,
+    ) -> Result<ToolOutput, ToolFailure> {
         let end = &self.ran.end;
         let limits = ShownLimits::of_bytes(declared.max_output.unwrap_or(USUAL_TEXT));
-        let succeeded = end.ended.code.is_some_and(|code| declared.success_codes.contains(&code));
+        let succeeded = end
+            .ended
+            .code
+            .is_some_and(|code| declared.success_codes.contains(&code));
         if let Some(stopped) = end.stopped {
             let told = self.ran.report(limits, self.kept_for).await?;
             let mut failure = self.ran.stopped(stopped, &told);
@@ -66,10 +77,18 @@ impl Written<'_> {
         match declared.output {
             CommandOutput::Text => {
                 let told = self.ran.report(limits, self.kept_for).await?;
-                let text = if end.ended.code == Some(0) { told.plain() } else { told.whole() };
+                let text = if end.ended.code == Some(0) {
+                    told.plain()
+                } else {
+                    told.whole()
+                };
                 let output = self.ran.output(text, &told.report)?;
                 let is_empty = told.is_empty() && end.ended.code == Some(0);
-                Ok(if is_empty { wrote_nothing(output, &declared.name) } else { output })
+                Ok(if is_empty {
+                    wrote_nothing(output, &declared.name)
+                } else {
+                    output
+                })
             }
             CommandOutput::Json => self.json(&declared.name, most).await,
             CommandOutput::Lines => self.lines(&declared.name, most).await,
@@ -79,7 +98,10 @@ impl Written<'_> {
     async fn json(&self, name: &str, most: usize) -> Result<ToolOutput, ToolFailure> {
         let log = &self.ran.log;
         if log.total() > most as u64 {
-            let message = format!("`{name}` wrote {} bytes of JSON, the limit is {most}", log.total());
+            let message = format!(
+                "`{name}` wrote {} bytes of JSON, the limit is {most}",
+                log.total()
+            );
             let failure = ToolFailure::new(message).code("output_too_large");
             return Err(self
                 .unreadable(failure.hint("the operator's setting is `max_output` of the command"))
@@ -108,13 +130,19 @@ impl Written<'_> {
             // The last line is cut in two, unless it is all there is.
             text.truncate(text.rfind('\n').map_or(text.len(), |at| at + 1));
         }
-        let lines =
-            Lines { lines: text.lines().map(str::to_owned).collect(), total_lines: log.lines(), truncated };
+        let lines = Lines {
+            lines: text.lines().map(str::to_owned).collect(),
+            total_lines: log.lines(),
+            truncated,
+        };
         let structured = serde_json::to_value(&lines)?;
         let mut text = visible_text(&text).into_owned();
         if truncated {
             let (shown, all) = (lines.lines.len(), lines.total_lines);
-            add_line(&mut text, &format!("[… {shown} of {all} lines are shown …]"));
+            add_line(
+                &mut text,
+                &format!("[… {shown} of {all} lines are shown …]"),
+            );
         }
         let output = ToolOutput {
             content: vec![Content::text(text)],
@@ -123,7 +151,11 @@ impl Written<'_> {
             sandbox: Some(Box::new(self.ran.process.applied().clone())),
             ..ToolOutput::default()
         };
-        Ok(if lines.lines.is_empty() { wrote_nothing(output, name) } else { output })
+        Ok(if lines.lines.is_empty() {
+            wrote_nothing(output, name)
+        } else {
+            output
+        })
     }
 
     /// Shows the head of what could not be read.
@@ -131,8 +163,9 @@ impl Written<'_> {
         let output = shown(OutputSource::Log(&self.ran.log), HEAD).await?;
         let mut failure = failure.confined(self.ran.process.applied().clone());
         failure.exit_code = self.ran.end.ended.code;
-        failure.content =
-            vec![Content::text(output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes)))];
+        failure.content = vec![Content::text(
+            output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes)),
+        )];
         add_errors(&mut failure, self.errors).await?;
         Ok(failure)
     }
@@ -140,13 +173,20 @@ impl Written<'_> {
 
 /// A success without output, which must not look like a lost one.
 fn wrote_nothing(output: ToolOutput, name: &str) -> ToolOutput {
-    output.with_summary(format!("`{name}` wrote nothing")).with_nothing_to_show()
+    output
+        .with_summary(format!("`{name}` wrote nothing"))
+        .with_nothing_to_show()
 }
 
 /// It ended by itself, but not well.
-async fn failed(name: &str, ran: &Ran<'_>, told: &Told, errors: &OutputLog) -> io::Result<ToolFailure> {
-    let failure =
-        ToolFailure::new(format!("`{name}` failed: {}", ending(ran.end.ended))).code("command_failed");
+async fn failed(
+    name: &str,
+    ran: &Ran<'_>,
+    told: &Told,
+    errors: &OutputLog,
+) -> io::Result<ToolFailure> {
+    let failure = ToolFailure::new(format!("`{name}` failed: {}", ending(ran.end.ended)))
+        .code("command_failed");
     let mut failure = failure.confined(ran.process.applied().clone());
     failure.exit_code = ran.end.ended.code;
     failure.content = vec![Content::text(told.whole())];
@@ -162,9 +202,9 @@ async fn failed(name: &str, ran: &Ran<'_>, told: &Told, errors: &OutputLog) -> i
 async fn add_errors(failure: &mut ToolFailure, errors: &OutputLog) -> io::Result<()> {
     if errors.total() > 0 {
         let output = shown(OutputSource::Log(errors), HEAD).await?;
-        failure
-            .content
-            .push(Content::text(output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes))));
+        failure.content.push(Content::text(
+            output.text(|cut| format!("[… {} bytes not shown …]", cut.bytes)),
+        ));
     }
     Ok(())
 }

@@ -6,8 +6,11 @@ use super::declaration::{CommandDeclaration, CommandParameter, ParameterType};
 
 /// What a caller may give.
 pub(super) fn of(declaration: &CommandDeclaration) -> Value {
-    let properties: Map<String, Value> =
-        declaration.parameters.iter().map(|(name, parameter)| (name.clone(), property(parameter))).collect();
+    let properties: Map<String, Value> = declaration
+        .parameters
+        .iter()
+        .map(|(name, parameter)| (name.clone(), property(parameter)))
+        .collect();
     let required: Vec<&String> = declaration
         .parameters
         .iter()
@@ -25,15 +28,21 @@ pub(super) fn of(declaration: &CommandDeclaration) -> Value {
 fn property(parameter: &CommandParameter) -> Value {
     let mut schema = match &parameter.kind {
         ParameterType::Text { pattern: None } => json!({ "type": "string" }),
-        ParameterType::Text { pattern: Some(pattern) } => {
+        ParameterType::Text {
+            pattern: Some(pattern),
+        } => {
             json!({ "type": "string", "pattern": format!("^(?:{pattern})$") })
         }
-        ParameterType::Integer { minimum, maximum } => {
-            bounded("integer", minimum.map(Value::from), maximum.map(Value::from))
-        }
-        ParameterType::Number { minimum, maximum } => {
-            bounded("number", minimum.clone().map(Value::Number), maximum.clone().map(Value::Number))
-        }
+        ParameterType::Integer { minimum, maximum } => bounded(
+            "integer",
+            minimum.map(Value::from),
+            maximum.map(Value::from),
+        ),
+        ParameterType::Number { minimum, maximum } => bounded(
+            "number",
+            minimum.clone().map(Value::Number),
+            maximum.clone().map(Value::Number),
+        ),
         ParameterType::Boolean => json!({ "type": "boolean" }),
         ParameterType::Path => json!({ "type": "string", "minLength": 1 }),
         ParameterType::Choice(values) => json!({ "type": "string", "enum": values }),
@@ -41,8 +50,11 @@ fn property(parameter: &CommandParameter) -> Value {
     let mut description = parameter.description.clone();
     if matches!(parameter.kind, ParameterType::Path) {
         let note = "a path, relative to the workspace";
-        description =
-            if description.is_empty() { note.to_owned() } else { format!("{description} ({note})") };
+        description = if description.is_empty() {
+            note.to_owned()
+        } else {
+            format!("{description} ({note})")
+        };
     }
     schema["description"] = Value::String(description);
     if let Some(default) = &parameter.default {

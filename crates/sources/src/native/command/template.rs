@@ -20,16 +20,23 @@ pub(super) enum Piece {
 impl Template {
     /// Reads a template as an operator wrote it.
     pub(super) fn parse(written: &str) -> Result<Self, CommandProblem> {
-        let problem =
-            |reason| CommandProblem::Template { template: written.escape_debug().to_string(), reason };
+        let problem = |reason| CommandProblem::Template {
+            template: written.escape_debug().to_string(),
+            reason,
+        };
         if written.contains('\0') {
             return Err(problem("it holds a NUL character"));
         }
         if let Some((name, text)) = conditional(written) {
             if text.contains(['{', '}']) {
-                return Err(problem("what stands after the `?` is fixed and has no braces"));
+                return Err(problem(
+                    "what stands after the `?` is fixed and has no braces",
+                ));
             }
-            return Ok(Self { condition: Some(name.to_owned()), pieces: vec![Piece::Text(text.to_owned())] });
+            return Ok(Self {
+                condition: Some(name.to_owned()),
+                pieces: vec![Piece::Text(text.to_owned())],
+            });
         }
         let mut pieces = Vec::new();
         let mut text = String::new();
@@ -42,10 +49,12 @@ impl Template {
                 rest = after;
                 continue;
             }
-            let inside =
-                rest.strip_prefix('{').ok_or_else(|| problem("a `}` without its `{`; `}}` is a brace"))?;
-            let (name, after) =
-                inside.split_once('}').ok_or_else(|| problem("a `{` without its `}`; `{{` is a brace"))?;
+            let inside = rest
+                .strip_prefix('{')
+                .ok_or_else(|| problem("a `}` without its `{`; `}}` is a brace"))?;
+            let (name, after) = inside
+                .split_once('}')
+                .ok_or_else(|| problem("a `{` without its `}`; `{{` is a brace"))?;
             if name.contains('?') {
                 return Err(problem("`{name?text}` is an argument of its own"));
             }
@@ -62,7 +71,10 @@ impl Template {
         if !text.is_empty() || pieces.is_empty() {
             pieces.push(Piece::Text(text));
         }
-        Ok(Self { condition: None, pieces })
+        Ok(Self {
+            condition: None,
+            pieces,
+        })
     }
 
     /// The parameters it names.
@@ -91,7 +103,10 @@ impl Template {
     }
 
     /// Its parts with their values. `None`: a parameter was not given, so there is no such argument.
-    fn parts<'v>(&'v self, value: impl Fn(&str) -> Option<&'v str>) -> impl Iterator<Item = Option<&'v str>> {
+    fn parts<'v>(
+        &'v self,
+        value: impl Fn(&str) -> Option<&'v str>,
+    ) -> impl Iterator<Item = Option<&'v str>> {
         self.pieces.iter().map(move |piece| match piece {
             Piece::Text(text) => Some(text.as_str()),
             Piece::Value(name) => value(name),
@@ -100,7 +115,8 @@ impl Template {
 
     /// How many bytes it has when it is filled.
     pub(super) fn size<'v>(&'v self, value: impl Fn(&str) -> Option<&'v str>) -> Option<usize> {
-        self.parts(value).try_fold(0_usize, |size, part| Some(size.saturating_add(part?.len())))
+        self.parts(value)
+            .try_fold(0_usize, |size, part| Some(size.saturating_add(part?.len())))
     }
 
     /// Fills it. `None`: a parameter was not given, so there is no such argument.
@@ -111,14 +127,21 @@ impl Template {
 
 /// The two halves of `{name?text}`.
 fn conditional(written: &str) -> Option<(&str, &str)> {
-    let (name, text) = written.strip_prefix('{')?.strip_suffix('}')?.split_once('?')?;
+    let (name, text) = written
+        .strip_prefix('{')?
+        .strip_suffix('}')?
+        .split_once('?')?;
     is_name(name).then_some((name, text))
 }
 
 /// Whether a text can name a parameter.
 pub(super) fn is_name(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && text
+            .bytes()
+            .next()
+            .is_some_and(|first| !first.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -151,14 +174,21 @@ mod tests {
 
     #[test]
     fn templates_that_cannot_be_meant_are_refused() {
-        for written in ["{", "}", "{a", "a}", "{a b}", "{}", "x{a?y}", "{a?{b}}", "{1}", "a\0"] {
+        for written in [
+            "{", "}", "{a", "a}", "{a b}", "{}", "x{a?y}", "{a?{b}}", "{1}", "a\0",
+        ] {
             assert!(filled(written).is_err(), "{written}");
         }
     }
 
     #[test]
     fn the_value_that_leads_an_argument_is_known() {
-        let leads = |written: &str| Template::parse(written).unwrap().leads_with().map(str::to_owned);
+        let leads = |written: &str| {
+            Template::parse(written)
+                .unwrap()
+                .leads_with()
+                .map(str::to_owned)
+        };
         assert_eq!(leads("{a}"), Some("a".to_owned()));
         assert_eq!(leads("{a}/x"), Some("a".to_owned()));
         assert_eq!(leads("--x={a}"), None);

@@ -8,9 +8,10 @@ use std::{
 };
 
 use toolpost_model::{
-    AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass, Effects,
-    ExecutionKind, ExternalMapping, Lifecycle, Loading, OutputStream, ProgramFile, Refusal, RiskLevel,
-    SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolId, ToolKind, ToolOutput,
+    AccessKind, CallContext, CallInput, CancelSupport, ClassFact, Declaration, EffectClass,
+    Effects, ExecutionKind, ExternalMapping, Lifecycle, Loading, OutputStream, ProgramFile,
+    Refusal, RiskLevel, SandboxPlan, SandboxProfile, Tool, ToolCall, ToolFailure, ToolId, ToolKind,
+    ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -50,8 +51,10 @@ impl CommandTool {
         processes: Arc<Processes>,
     ) -> Result<Self, CommandError> {
         let name = declaration.name.clone();
-        Self::read(declaration, children, processes)
-            .map_err(|problem| CommandError { command: name, problem })
+        Self::read(declaration, children, processes).map_err(|problem| CommandError {
+            command: name,
+            problem,
+        })
     }
 
     fn read(
@@ -65,32 +68,58 @@ impl CommandTool {
             return Err(CommandProblem::NameForm);
         }
         let id = ToolId::new("commands", name).map_err(CommandProblem::Name)?;
-        let argv: Vec<Template> =
-            declaration.argv.iter().map(|one| Template::parse(one)).collect::<Result<_, _>>()?;
+        let argv: Vec<Template> = declaration
+            .argv
+            .iter()
+            .map(|one| Template::parse(one))
+            .collect::<Result<_, _>>()?;
         match argv.first().map(Template::fixed) {
             None | Some(Some("")) => return Err(CommandProblem::NoProgram),
             Some(Some(_)) => {}
             Some(None) => {
-                return Err(CommandProblem::ProgramFromParameter { program: declaration.argv[0].clone() });
+                return Err(CommandProblem::ProgramFromParameter {
+                    program: declaration.argv[0].clone(),
+                });
             }
         }
-        let stdin = declaration.stdin.as_deref().map(Template::parse).transpose()?;
+        let stdin = declaration
+            .stdin
+            .as_deref()
+            .map(Template::parse)
+            .transpose()?;
         let parameters = declaration
             .parameters
             .iter()
             .map(|(name, declared)| Ok((name.clone(), Parameter::new(name, declared.clone())?)))
             .collect::<Result<_, CommandProblem>>()?;
         check_names(&declaration, &argv, stdin.as_ref())?;
-        let variables = declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        children.settings().environment.with(variables).map_err(CommandProblem::Environment)?;
+        let variables = declaration
+            .environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        children
+            .settings()
+            .environment
+            .with(variables)
+            .map_err(CommandProblem::Environment)?;
         if declaration.success_codes.is_empty() {
             return Err(CommandProblem::NoSuccess);
         }
         if let Some(given) = &declaration.working_directory {
             let refused = children.workspace().request(given).err();
-            refused.map_or(Ok(()), |refusal| Err(CommandProblem::Directory(refusal.to_string())))?;
+            refused.map_or(Ok(()), |refusal| {
+                Err(CommandProblem::Directory(refusal.to_string()))
+            })?;
         }
-        Ok(Self { declaration, id, argv, stdin, parameters, children, processes })
+        Ok(Self {
+            declaration,
+            id,
+            argv,
+            stdin,
+            parameters,
+            children,
+            processes,
+        })
     }
 
     fn values(&self, input: &CallInput) -> Result<Values<'_>, Refusal> {
@@ -107,10 +136,15 @@ impl CommandTool {
 
     fn directory(&self) -> Result<PathBuf, ToolFailure> {
         let workspace = self.children.workspace();
-        let Some(given) = &self.declaration.working_directory else { return Ok(workspace.path().to_owned()) };
-        let requested =
-            workspace.request(given).map_err(|refusal| PathError::from(refusal).into_failure())?;
-        let located = workspace.locate(&requested).map_err(PathError::into_failure)?;
+        let Some(given) = &self.declaration.working_directory else {
+            return Ok(workspace.path().to_owned());
+        };
+        let requested = workspace
+            .request(given)
+            .map_err(|refusal| PathError::from(refusal).into_failure())?;
+        let located = workspace
+            .locate(&requested)
+            .map_err(PathError::into_failure)?;
         Ok(workspace.path().join(located.whole_path()))
     }
 
@@ -120,8 +154,11 @@ impl CommandTool {
         directory: PathBuf,
         context: &CallContext,
     ) -> Result<(Process, Confines, Option<NameWatch>), ToolFailure> {
-        let variables =
-            self.declaration.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let variables = self
+            .declaration
+            .environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         let environment = self
             .children
             .settings()
@@ -134,10 +171,18 @@ impl CommandTool {
             CommandOutput::Json | CommandOutput::Lines => Stderr::Piped,
         };
         let child = Child {
-            argv: values.fill(&self.argv).into_iter().map(Into::into).collect(),
+            argv: values
+                .fill(&self.argv)
+                .into_iter()
+                .map(Into::into)
+                .collect(),
             environment,
             directory,
-            stdin: if self.stdin.is_some() { Stdin::Piped } else { Stdin::Null },
+            stdin: if self.stdin.is_some() {
+                Stdin::Piped
+            } else {
+                Stdin::Null
+            },
             stderr,
             confines: confines.clone(),
         };
@@ -155,13 +200,22 @@ fn check_names(
     let written = declaration.argv.iter().chain(&declaration.stdin);
     let templates: Vec<(&Template, &String)> = argv.iter().chain(stdin).zip(written).collect();
     for (template, text) in &templates {
-        if let Some(name) = template.names().find(|name| !declaration.parameters.contains_key(*name)) {
+        if let Some(name) = template
+            .names()
+            .find(|name| !declaration.parameters.contains_key(*name))
+        {
             let template = (*text).clone();
-            return Err(CommandProblem::UnknownParameter { template, name: name.to_owned() });
+            return Err(CommandProblem::UnknownParameter {
+                template,
+                name: name.to_owned(),
+            });
         }
     }
-    let is_unused =
-        |name: &&String| !templates.iter().any(|(template, _)| template.names().any(|used| used == *name));
+    let is_unused = |name: &&String| {
+        !templates
+            .iter()
+            .any(|(template, _)| template.names().any(|used| used == *name))
+    };
     match declaration.parameters.keys().find(is_unused) {
         Some(name) => Err(CommandProblem::UnusedParameter { name: name.clone() }),
         None => Ok(()),
@@ -178,10 +232,16 @@ impl Tool for CommandTool {
         declaration.search_hint = declared.argv.first().cloned().unwrap_or_default();
         if let Some((program, arguments)) = declared.argv.split_first() {
             let template = arguments.to_vec();
-            declaration.external_mappings =
-                vec![ExternalMapping { template, ..ExternalMapping::new("cli", program.clone()) }];
+            declaration.external_mappings = vec![ExternalMapping {
+                template,
+                ..ExternalMapping::new("cli", program.clone())
+            }];
         }
-        declaration.loading = if declared.deferred { Loading::Deferred } else { Loading::Eager };
+        declaration.loading = if declared.deferred {
+            Loading::Deferred
+        } else {
+            Loading::Eager
+        };
         declaration.input.schema = Arc::new(schema::of(declared));
         declaration.output.schema = output::schema(declared.output).map(Arc::new);
         if let Some(setup) = self.children.missing_setup() {
@@ -199,8 +259,9 @@ impl Tool for CommandTool {
         interface.execution.streaming = true;
         interface.execution.cancel = CancelSupport::Cooperative;
         interface.execution.idempotent = declared.idempotent;
-        interface.execution.timeout_ms =
-            declared.timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
+        interface.execution.timeout_ms = declared
+            .timeout
+            .and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
         interface.rendering.subject_argument = declared.parameters.keys().next().cloned();
         declaration
     }
@@ -219,9 +280,10 @@ impl Tool for CommandTool {
         let values = self.values(input).ok()?;
         for (_, given) in values.paths() {
             effects = match reads {
-                true => {
-                    Effects { uses: [effects.uses, read_effects(workspace, given)?.uses].concat(), ..effects }
-                }
+                true => Effects {
+                    uses: [effects.uses, read_effects(workspace, given)?.uses].concat(),
+                    ..effects
+                },
                 false => change_effects(workspace, effects, Touch::content(given).revealing())?,
             };
         }
@@ -235,13 +297,17 @@ impl Tool for CommandTool {
     }
 
     async fn programs(&self, input: &CallInput) -> Result<Vec<ProgramFile>, ToolFailure> {
-        let mut values =
-            self.values(input).map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
+        let mut values = self
+            .values(input)
+            .map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
         values.locate(self.children.workspace())?;
         let directory = self.directory()?;
         let search_path = self.declaration.environment.get("PATH").map(String::as_str);
         let search_path = search_path.unwrap_or_else(|| self.children.search_path());
-        let start = CommandStart { directory: &directory, search_path };
+        let start = CommandStart {
+            directory: &directory,
+            search_path,
+        };
         let variables = self.declaration.environment.iter();
         let variables = variables.map(|(name, value)| (name.as_str(), value.as_str()));
         let lookups = program_files::in_words(&values.fill(&self.argv), variables, &start);
@@ -249,30 +315,63 @@ impl Tool for CommandTool {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let mut values =
-            self.values(&call.input).map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
+        let mut values = self
+            .values(&call.input)
+            .map_err(|refusal| ToolFailure::of(refusal.class, refusal.message))?;
         values.locate(self.children.workspace())?;
         let directory = self.directory()?;
-        let (mut process, confines, watch) = self.start(&values, directory.clone(), &call.context).await?;
+        let (mut process, confines, watch) = self
+            .start(&values, directory.clone(), &call.context)
+            .await?;
         let (log, errors) = (self.processes.new_log(), self.processes.new_log());
-        let input = self.stdin.as_ref().and_then(|template| values.fill_one(template));
-        let input = process.take_stdin().map(|pipe| (pipe, input.unwrap_or_default().into_bytes()));
+        let input = self
+            .stdin
+            .as_ref()
+            .and_then(|template| values.fill_one(template));
+        let input = process
+            .take_stdin()
+            .map(|pipe| (pipe, input.unwrap_or_default().into_bytes()));
         let combined = self.declaration.output == CommandOutput::Text;
         let events = |stream| Some(OutputEvents::new(call.context.clone(), stream));
-        let first = if combined { OutputStream::Combined } else { OutputStream::Stdout };
+        let first = if combined {
+            OutputStream::Combined
+        } else {
+            OutputStream::Stdout
+        };
         let streams = vec![
-            Stream { pipe: process.take_stdout(), log: &log, events: events(first) },
-            Stream { pipe: process.take_stderr(), log: &errors, events: events(OutputStream::Stderr) },
+            Stream {
+                pipe: process.take_stdout(),
+                log: &log,
+                events: events(first),
+            },
+            Stream {
+                pipe: process.take_stderr(),
+                log: &errors,
+                events: events(OutputStream::Stderr),
+            },
         ];
         let until = Instant::now() + self.declaration.timeout.unwrap_or(NO_LIMIT);
         let end = run_to_end(&mut process, streams, input, until, &call.context).await;
         let created = watch.as_ref().map(NameWatch::end).unwrap_or_default();
         process.note_protected_created(created_paths(created));
-        let ran = Ran { process: &process, confines: &confines, directory: &directory, end, log, created };
+        let ran = Ran {
+            process: &process,
+            confines: &confines,
+            directory: &directory,
+            end,
+            log,
+            created,
+        };
         let command = values.fill(&self.argv).join(" ");
-        let origin = Origin { command, description: Some(self.declaration.name.clone()) };
-        let written =
-            Written { ran: &ran, errors: &errors, kept_for: (&call.context, &self.processes, origin) };
+        let origin = Origin {
+            command,
+            description: Some(self.declaration.name.clone()),
+        };
+        let written = Written {
+            ran: &ran,
+            errors: &errors,
+            kept_for: (&call.context, &self.processes, origin),
+        };
         written.output(&self.declaration).await
     }
 }

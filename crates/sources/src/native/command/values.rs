@@ -38,15 +38,16 @@ impl Parameter {
             return Err(CommandProblem::RequiredDefault { name: named() });
         }
         let pattern = match &declared.kind {
-            ParameterType::Text { pattern: Some(pattern) } => {
-                let whole =
-                    regex::RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(PATTERN_BYTES).build();
-                Some(
-                    whole.map_err(|error| CommandProblem::Pattern {
-                        name: named(),
-                        source: Box::new(error),
-                    })?,
-                )
+            ParameterType::Text {
+                pattern: Some(pattern),
+            } => {
+                let whole = regex::RegexBuilder::new(&format!("^(?:{pattern})$"))
+                    .size_limit(PATTERN_BYTES)
+                    .build();
+                Some(whole.map_err(|error| CommandProblem::Pattern {
+                    name: named(),
+                    source: Box::new(error),
+                })?)
             }
             ParameterType::Choice(values) if values.is_empty() => {
                 return Err(CommandProblem::NoChoices { name: named() });
@@ -62,7 +63,10 @@ impl Parameter {
         if let Some(default) = &parameter.declared.default
             && let Err(reason) = parameter.text(default)
         {
-            return Err(CommandProblem::Default { name: named(), reason });
+            return Err(CommandProblem::Default {
+                name: named(),
+                reason,
+            });
         }
         Ok(parameter)
     }
@@ -78,39 +82,63 @@ impl Parameter {
     /// The text of a value, or what is wrong with it.
     fn text(&self, value: &Value) -> Result<String, String> {
         let text = match (&self.declared.kind, value) {
-            (ParameterType::Integer { minimum, maximum }, Value::Number(number)) if !number.is_f64() => {
-                in_bounds(number, minimum.map(Number::from).as_ref(), maximum.map(Number::from).as_ref())?
+            (ParameterType::Integer { minimum, maximum }, Value::Number(number))
+                if !number.is_f64() =>
+            {
+                in_bounds(
+                    number,
+                    minimum.map(Number::from).as_ref(),
+                    maximum.map(Number::from).as_ref(),
+                )?
             }
             (ParameterType::Number { minimum, maximum }, Value::Number(number)) => {
                 in_bounds(number, minimum.as_ref(), maximum.as_ref())?
             }
             (ParameterType::Boolean, Value::Bool(flag)) => flag.to_string(),
             (ParameterType::Choice(values), Value::String(text)) if !values.contains(text) => {
-                return Err(format!("`{}` is none of `{}`", shown(text), values.join("`, `")));
+                return Err(format!(
+                    "`{}` is none of `{}`",
+                    shown(text),
+                    values.join("`, `")
+                ));
             }
             (
                 ParameterType::Text { .. } | ParameterType::Path | ParameterType::Choice(_),
                 Value::String(text),
             ) => text.clone(),
-            _ => return Err(format!("`{}` is of another type", shown(&value.to_string()))),
+            _ => {
+                return Err(format!(
+                    "`{}` is of another type",
+                    shown(&value.to_string())
+                ));
+            }
         };
         if text.contains('\0') {
             return Err("it holds a NUL character, which no process can be given".to_owned());
         }
         if text.len() > VALUE_BYTES {
-            return Err(format!("it has {} bytes, the limit is {VALUE_BYTES}", text.len()));
+            return Err(format!(
+                "it has {} bytes, the limit is {VALUE_BYTES}",
+                text.len()
+            ));
         }
         match &self.pattern {
-            Some(pattern) if !pattern.is_match(&text) => {
-                Err(format!("`{}` does not match the pattern `{}`", shown(&text), pattern.as_str()))
-            }
+            Some(pattern) if !pattern.is_match(&text) => Err(format!(
+                "`{}` does not match the pattern `{}`",
+                shown(&text),
+                pattern.as_str()
+            )),
             Some(_) | None => Ok(text),
         }
     }
 }
 
 /// The text of a number that is neither too small nor too large.
-fn in_bounds(number: &Number, minimum: Option<&Number>, maximum: Option<&Number>) -> Result<String, String> {
+fn in_bounds(
+    number: &Number,
+    minimum: Option<&Number>,
+    maximum: Option<&Number>,
+) -> Result<String, String> {
     let beyond = |bound: &Number, is_beyond: fn(f64, f64) -> bool| {
         let both = number.as_f64().zip(bound.as_f64());
         both.is_none_or(|(number, bound)| is_beyond(number, bound))
@@ -132,11 +160,16 @@ pub(super) struct Values<'p> {
 
 impl<'p> Values<'p> {
     /// Reads the values of a call. No I/O.
-    pub(super) fn read(parameters: &'p BTreeMap<String, Parameter>, given: &Value) -> Result<Self, Refusal> {
+    pub(super) fn read(
+        parameters: &'p BTreeMap<String, Parameter>,
+        given: &Value,
+    ) -> Result<Self, Refusal> {
         let mut texts = BTreeMap::new();
         for (name, parameter) in parameters {
-            let value =
-                given.get(name).filter(|value| !value.is_null()).or(parameter.declared.default.as_ref());
+            let value = given
+                .get(name)
+                .filter(|value| !value.is_null())
+                .or(parameter.declared.default.as_ref());
             match value {
                 Some(value) => {
                     let text = parameter
@@ -159,7 +192,10 @@ impl<'p> Values<'p> {
     /// The paths among the values, with their parameters.
     pub(super) fn paths(&self) -> impl Iterator<Item = (&'p str, &str)> {
         let is_path = |name: &str| self.parameters.get(name).is_some_and(Parameter::is_path);
-        self.texts.iter().filter(move |(name, _)| is_path(name)).map(|(name, text)| (*name, text.as_str()))
+        self.texts
+            .iter()
+            .filter(move |(name, _)| is_path(name))
+            .map(|(name, text)| (*name, text.as_str()))
     }
 
     /// Refuses paths that leave the roots as they are written.
@@ -180,7 +216,12 @@ impl<'p> Values<'p> {
             .paths()
             .map(|(name, given)| {
                 let requested = workspace.request(given).map_err(PathError::from)?;
-                Ok((name, workspace.path().join(workspace.locate(&requested)?.whole_path())))
+                Ok((
+                    name,
+                    workspace
+                        .path()
+                        .join(workspace.locate(&requested)?.whole_path()),
+                ))
             })
             .collect::<Result<_, PathError>>()
             .map_err(PathError::into_failure)?;
@@ -196,11 +237,19 @@ impl<'p> Values<'p> {
 
     /// Refuses values that make the command larger than a process can be given. Counted before any template is
     /// filled: one can name a parameter many times.
-    pub(super) fn check_sizes(&self, argv: &[Template], stdin: Option<&Template>) -> Result<(), Refusal> {
-        let size = |template: &Template| template.size(|name| self.texts.get(name).map(String::as_str));
+    pub(super) fn check_sizes(
+        &self,
+        argv: &[Template],
+        stdin: Option<&Template>,
+    ) -> Result<(), Refusal> {
+        let size =
+            |template: &Template| template.size(|name| self.texts.get(name).map(String::as_str));
         let sizes = || argv.iter().filter_map(size);
         let all = sizes().fold(0, usize::saturating_add);
-        let (bytes, limit, part) = match (sizes().max().unwrap_or(0), stdin.and_then(size).unwrap_or(0)) {
+        let (bytes, limit, part) = match (
+            sizes().max().unwrap_or(0),
+            stdin.and_then(size).unwrap_or(0),
+        ) {
             (longest, _) if longest > VALUE_BYTES => (longest, VALUE_BYTES, "an argument"),
             (_, stdin) if stdin > STDIN_BYTES => (stdin, STDIN_BYTES, "the standard input"),
             _ if all > ARGV_BYTES => (all, ARGV_BYTES, "the arguments"),
@@ -215,9 +264,13 @@ impl<'p> Values<'p> {
     /// Refuses values that a program could take for an option: one that begins with `-` at the beginning of an
     /// argument, unless the declaration allows it or an argument `--` came before.
     pub(super) fn check_dashes(&self, argv: &[Template]) -> Result<(), Refusal> {
-        let options_end = argv.iter().position(|template| template.fixed() == Some("--"));
+        let options_end = argv
+            .iter()
+            .position(|template| template.fixed() == Some("--"));
         for template in &argv[..options_end.unwrap_or(argv.len())] {
-            let Some(name) = template.leads_with() else { continue };
+            let Some(name) = template.leads_with() else {
+                continue;
+            };
             let free = self.parameters.get(name).is_none_or(|parameter| {
                 // A path is given as an absolute one.
                 parameter.declared.allow_dash || parameter.is_path()
@@ -235,8 +288,16 @@ impl<'p> Values<'p> {
 
     /// The arguments of the process.
     pub(super) fn fill(&self, argv: &[Template]) -> Vec<String> {
-        let wanted = |template: &&Template| template.condition.as_deref().is_none_or(|name| self.holds(name));
-        argv.iter().filter(wanted).filter_map(|template| self.fill_one(template)).collect()
+        let wanted = |template: &&Template| {
+            template
+                .condition
+                .as_deref()
+                .is_none_or(|name| self.holds(name))
+        };
+        argv.iter()
+            .filter(wanted)
+            .filter_map(|template| self.fill_one(template))
+            .collect()
     }
 
     /// One filled template.
@@ -246,6 +307,8 @@ impl<'p> Values<'p> {
 
     fn holds(&self, name: &str) -> bool {
         let is_flag = self.parameters.get(name).is_some_and(Parameter::is_flag);
-        self.texts.get(name).is_some_and(|text| !is_flag || text == "true")
+        self.texts
+            .get(name)
+            .is_some_and(|text| !is_flag || text == "true")
     }
 }

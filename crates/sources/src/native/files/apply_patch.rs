@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 
 use self::{
@@ -20,8 +21,8 @@ use self::{
     report::PatchResult,
 };
 use super::{
-    Touch, arguments, change_effects, checked_arguments, declare, with_repositories, worker::on_worker,
-    workspace::Workspace,
+    Touch, arguments, change_effects, checked_arguments, declare, with_repositories,
+    worker::on_worker, workspace::Workspace,
 };
 
 pub(super) struct ApplyPatch {
@@ -45,8 +46,7 @@ impl ApplyPatch {
 
 const ENVELOPE: &str = "*** Begin Patch\n*** Update File: src/main.rs\n@@ fn main() {\n-    run();\n+    run(1);\n*** \
                         Add File: NOTES.md\n+# Notes\n*** Delete File: old.txt\n*** End Patch\n";
-const UNIFIED: &str =
-    "--- a/src/main.rs\n+++ b/src/main.rs\n@@ -3,3 +3,3 @@\n fn main() {\n-    run();\n+    run(1);\n }\n";
+const UNIFIED: &str = "--- a/src/main.rs\n+++ b/src/main.rs\n@@ -3,3 +3,3 @@\n fn main() {\n-    run();\n+    run(1);\n }\n";
 
 impl Tool for ApplyPatch {
     fn declaration(&self) -> Declaration {
@@ -63,7 +63,8 @@ impl Tool for ApplyPatch {
         declaration.title = Some("Apply patch".to_owned());
         declaration.search_hint =
             "diff hunk unified change several files refactor add delete move".to_owned();
-        declaration.input.examples = vec![json!({ "patch": ENVELOPE }), json!({ "patch": UNIFIED })];
+        declaration.input.examples =
+            vec![json!({ "patch": ENVELOPE }), json!({ "patch": UNIFIED })];
         declaration.interface.safety.destructive = true;
         declaration.interface.rendering.subject_argument = None;
         declaration
@@ -71,11 +72,13 @@ impl Tool for ApplyPatch {
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
-        let patch =
-            Patch::parse(arguments.patch).map_err(|error| Refusal::invalid("/patch", error.to_string()))?;
+        let patch = Patch::parse(arguments.patch)
+            .map_err(|error| Refusal::invalid("/patch", error.to_string()))?;
         for path in patch.paths() {
-            let requested =
-                self.workspace.request_change(path).map_err(|refusal| refusal.into_refusal_at("/patch"))?;
+            let requested = self
+                .workspace
+                .request_change(path)
+                .map_err(|refusal| refusal.into_refusal_at("/patch"))?;
             if requested.names_directory() {
                 let message = format!("`{path}` names a directory; a patch changes files");
                 return Err(Refusal::invalid("/patch", message));
@@ -93,8 +96,13 @@ impl Tool for ApplyPatch {
             let gone = |path| Touch::name(path).revealing();
             let (touch, second) = match &file.change {
                 Change::Add { .. } => (new(file.path), None),
-                Change::Update { move_to: None, .. } => (Touch::content(file.path).revealing(), None),
-                Change::Update { move_to: Some(target), .. } => (gone(file.path), Some(new(target))),
+                Change::Update { move_to: None, .. } => {
+                    (Touch::content(file.path).revealing(), None)
+                }
+                Change::Update {
+                    move_to: Some(target),
+                    ..
+                } => (gone(file.path), Some(new(target))),
                 Change::Delete { .. } => (gone(file.path), None),
             };
             for touch in std::iter::once(touch).chain(second) {
@@ -110,9 +118,10 @@ impl Tool for ApplyPatch {
         on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let patch =
-                Patch::parse(arguments.patch).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let changes = plan::apply(&workspace, &patch, stop).map_err(PatchError::into_failure)?;
+            let patch = Patch::parse(arguments.patch)
+                .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+            let changes =
+                plan::apply(&workspace, &patch, stop).map_err(PatchError::into_failure)?;
             Ok(report::output(changes)?)
         })
         .await

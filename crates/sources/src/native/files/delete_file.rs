@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, RiskLevel, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    Access, CallInput, Declaration, EffectClass, Effects, Refusal, RiskLevel, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
 
 use self::sweep::DeleteError;
@@ -65,8 +65,10 @@ impl Tool for DeleteFile {
         );
         declaration.title = Some("Delete file".to_owned());
         declaration.search_hint = "remove rm rmdir unlink erase".to_owned();
-        declaration.input.examples =
-            vec![json!({ "path": "old.txt" }), json!({ "path": "target/tmp", "recursive": true })];
+        declaration.input.examples = vec![
+            json!({ "path": "old.txt" }),
+            json!({ "path": "target/tmp", "recursive": true }),
+        ];
         declaration.interface.safety.destructive = true;
         declaration.interface.permission.risk = RiskLevel::High;
         declaration
@@ -85,11 +87,9 @@ impl Tool for DeleteFile {
             Ok(named) if named.is_directory() && arguments.recursive => {
                 let place = (&named.parent, named.name.as_os_str());
                 let found = cautions_beneath(&self.workspace, place, &[&named.place]);
-                Some(
-                    found
-                        .into_iter()
-                        .fold(effects, |effects, one| with_caution(&self.workspace, effects, one)),
-                )
+                Some(found.into_iter().fold(effects, |effects, one| {
+                    with_caution(&self.workspace, effects, one)
+                }))
             }
             Ok(_) | Err(_) => Some(effects),
         }
@@ -102,23 +102,28 @@ impl Tool for DeleteFile {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
             let may_see = |place: &Path| stop.may(&workspace, place, Access::Read);
-            let named =
-                Named::locate(&workspace, arguments.path, may_see).map_err(PathError::into_failure)?;
+            let named = Named::locate(&workspace, arguments.path, may_see)
+                .map_err(PathError::into_failure)?;
             stop.as_decided_beneath(&workspace, (arguments.path, &named), &[&named.place])
                 .and_then(|()| may_delete(&workspace, &arguments, &named, stop))
                 .map_err(PathError::into_failure)?;
-            let deleted =
-                sweep::delete(&workspace, &named, &arguments, stop).map_err(DeleteError::into_failure)?;
+            let deleted = sweep::delete(&workspace, &named, &arguments, stop)
+                .map_err(DeleteError::into_failure)?;
             let result = DeleteResult {
                 path: relative(&named.place).0.into_owned(),
                 entry_type: EntryType::of(named.file_type()),
                 deleted,
             };
-            let more =
-                if deleted > 1 { format!(" with {} things in it", deleted - 1) } else { String::new() };
+            let more = if deleted > 1 {
+                format!(" with {} things in it", deleted - 1)
+            } else {
+                String::new()
+            };
             let summary = format!("deleted {}{more}", shown(&result.path));
             let structured = serde_json::to_value(&result)?;
-            Ok(ToolOutput::text(summary.clone()).with_summary(summary).with_structured(structured))
+            Ok(ToolOutput::text(summary.clone())
+                .with_summary(summary)
+                .with_structured(structured))
         })
         .await
     }

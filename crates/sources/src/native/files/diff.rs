@@ -30,20 +30,34 @@ pub(crate) struct Diff {
 pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Option<Diff> {
     let (before, after) = (old.unwrap_or_default(), new.unwrap_or_default());
     let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count();
-    if before.len() + after.len() > COMPARED_BYTES || lines(before) + lines(after) > COMPARED_LINES {
+    if before.len() + after.len() > COMPARED_BYTES || lines(before) + lines(after) > COMPARED_LINES
+    {
         return None;
     }
-    let compared = TextDiff::configure().timeout(COMPARED_FOR).diff_lines(before, after);
-    let count =
-        |tag: ChangeTag| compared.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
+    let compared = TextDiff::configure()
+        .timeout(COMPARED_FOR)
+        .diff_lines(before, after);
+    let count = |tag: ChangeTag| {
+        compared
+            .iter_all_changes()
+            .filter(|change| change.tag() == tag)
+            .count() as u64
+    };
     let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
     let name = |side: &str, content: Option<&str>| match content {
         Some(_) => format!("{side}/{}", visible_line(path)),
         None => "/dev/null".to_owned(),
     };
     let mut unified = compared.unified_diff();
-    let whole = unified.context_radius(3).header(&name("a", old), &name("b", new)).to_string();
-    Some(Diff { text: bounded(&whole), added, removed })
+    let whole = unified
+        .context_radius(3)
+        .header(&name("a", old), &name("b", new))
+        .to_string();
+    Some(Diff {
+        text: bounded(&whole),
+        added,
+        removed,
+    })
 }
 
 fn bounded(whole: &str) -> String {
@@ -77,19 +91,37 @@ mod tests {
         let diff = unified("a.txt", Some(&old), Some(&new)).unwrap();
         let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -2,7 +2,7 @@\n line 2\n line 3\n line 4\n-line 5\n+line five\n \
                         line 6\n line 7\n line 8\n";
-        assert_eq!((diff.text.as_str(), diff.added, diff.removed), (expected, 1, 1));
+        assert_eq!(
+            (diff.text.as_str(), diff.added, diff.removed),
+            (expected, 1, 1)
+        );
         let gone = unified("a.txt", Some("x\n"), None).unwrap();
         assert_eq!(gone.text, "--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
-        assert!(unified("a.txt", Some("x\n"), Some("x\n")).unwrap().text.is_empty());
+        assert!(
+            unified("a.txt", Some("x\n"), Some("x\n"))
+                .unwrap()
+                .text
+                .is_empty()
+        );
     }
 
     #[test]
     fn a_diff_is_bounded_whatever_changed() {
         let many = unified("a", Some(""), Some(&"x\n".repeat(100_000))).unwrap();
-        assert!(many.text.ends_with("… [99803 more lines of the diff not shown]\n"), "{}", many.text);
+        assert!(
+            many.text
+                .ends_with("… [99803 more lines of the diff not shown]\n"),
+            "{}",
+            many.text
+        );
         let wide = unified("a", Some(""), Some(&"é".repeat(500_000))).unwrap();
         assert!(wide.text.len() < LINE_CHARS * 3 && wide.text.contains("é… [cut]\n"));
-        let both = unified("a", Some(""), Some(&format!("{}\n", "y".repeat(300)).repeat(1000))).unwrap();
+        let both = unified(
+            "a",
+            Some(""),
+            Some(&format!("{}\n", "y".repeat(300)).repeat(1000)),
+        )
+        .unwrap();
         assert!(both.text.len() < SHOWN_BYTES + 100 && both.added == 1000);
         assert!(unified("a", Some(""), Some(&"z".repeat(3_000_000))).is_none());
         assert!(unified("a", Some(&"\n".repeat(150_000)), Some(&"\n".repeat(50_001))).is_none());

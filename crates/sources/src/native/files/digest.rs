@@ -14,11 +14,14 @@ const CHUNK_BYTES: usize = 128 * 1024;
 
 /// A digest as text.
 pub(crate) fn hex(hasher: Sha256) -> String {
-    hasher.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hasher
+        .finalize()
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 /// The digest of bytes in memory.

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 
 use self::replacement::{Edited, Exchange, ExchangeError, Mismatch, Occurrences};
@@ -99,7 +100,8 @@ impl Tool for EditFile {
             Access::Write,
         );
         declaration.title = Some("Edit file".to_owned());
-        declaration.search_hint = "change modify replace substitute str_replace update rename".to_owned();
+        declaration.search_hint =
+            "change modify replace substitute str_replace update rename".to_owned();
         declaration.input.examples = vec![
             json!({ "path": "src/main.rs", "old_string": "let limit = 10;", "new_string": "let limit = 20;" }),
             json!({ "path": "README.md", "old_string": "colour", "new_string": "color", "replace_all": true }),
@@ -112,7 +114,10 @@ impl Tool for EditFile {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         let requested = self.workspace.check_change(arguments.path)?;
         if requested.names_directory() {
-            let message = format!("`{}` names a directory; name the file to edit", shown(arguments.path));
+            let message = format!(
+                "`{}` names a directory; name the file to edit",
+                shown(arguments.path)
+            );
             return Err(Refusal::invalid("/path", message));
         }
         if arguments.old_string.is_empty() {
@@ -128,7 +133,11 @@ impl Tool for EditFile {
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let path = input.arguments().str("path")?;
-        change_effects(&self.workspace, Effects::of(EffectClass::Write), Touch::content(path).revealing())
+        change_effects(
+            &self.workspace,
+            Effects::of(EffectClass::Write),
+            Touch::content(path).revealing(),
+        )
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -137,7 +146,8 @@ impl Tool for EditFile {
         on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let (written, edited) = edit(&workspace, &arguments, stop).map_err(EditError::into_failure)?;
+            let (written, edited) =
+                edit(&workspace, &arguments, stop).map_err(EditError::into_failure)?;
             Ok(output(written, edited)?)
         })
         .await
@@ -160,15 +170,26 @@ fn edit(
     let path = target.path.clone();
     let text = target.old.as_ref().and_then(|old| old.text());
     let text = text.ok_or_else(|| WriteError::NotText { path: path.clone() })?;
-    let which = if arguments.replace_all { Occurrences::All } else { Occurrences::Only };
-    let exchange =
-        Exchange { old: arguments.old_string, new: arguments.new_string, which, most: CONTENT_BYTES };
-    let edited = replacement::replace(text, &exchange, &|| stop.check()).map_err(|error| match error {
-        ExchangeError::Mismatch(mismatch) => EditError::Mismatch { path, mismatch },
-        ExchangeError::Grows { bytes } => EditError::Grows { path, bytes },
-        ExchangeError::Stopped(stopped) => EditError::Write(WriteError::Stopped(stopped)),
-    })?;
-    let mut written = target.stage(edited.text.as_bytes(), stop)?.commit(Taking::Unchanged, stop)?;
+    let which = if arguments.replace_all {
+        Occurrences::All
+    } else {
+        Occurrences::Only
+    };
+    let exchange = Exchange {
+        old: arguments.old_string,
+        new: arguments.new_string,
+        which,
+        most: CONTENT_BYTES,
+    };
+    let edited =
+        replacement::replace(text, &exchange, &|| stop.check()).map_err(|error| match error {
+            ExchangeError::Mismatch(mismatch) => EditError::Mismatch { path, mismatch },
+            ExchangeError::Grows { bytes } => EditError::Grows { path, bytes },
+            ExchangeError::Stopped(stopped) => EditError::Write(WriteError::Stopped(stopped)),
+        })?;
+    let mut written = target
+        .stage(edited.text.as_bytes(), stop)?
+        .commit(Taking::Unchanged, stop)?;
     std::mem::replace(&mut written.durable, Ok(()))?;
     Ok((written, edited))
 }
@@ -194,5 +215,7 @@ fn output(written: Written, edited: Edited) -> Result<ToolOutput, serde_json::Er
         sha256: written.sha256,
         previous_sha256: written.target.old.and_then(|old| old.sha256),
     };
-    Ok(ToolOutput::text(text).with_summary(summary).with_structured(serde_json::to_value(&result)?))
+    Ok(ToolOutput::text(text)
+        .with_summary(summary)
+        .with_structured(serde_json::to_value(&result)?))
 }

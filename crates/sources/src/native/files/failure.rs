@@ -23,7 +23,10 @@ pub(crate) enum PathError {
     Refused(#[from] PathRefusal),
     /// A link, or `..` behind one, leads out.
     #[error("`{}` leaves the workspace{}", shown(.given), .link.as_ref().map(FollowedLink::told).unwrap_or_default())]
-    Leaves { given: String, link: Option<FollowedLink> },
+    Leaves {
+        given: String,
+        link: Option<FollowedLink>,
+    },
     /// Links in a circle, or names that keep being swapped.
     #[error("`{}` leads through too many links or levels", shown(.given))]
     TooManySteps { given: String },
@@ -32,7 +35,11 @@ pub(crate) enum PathError {
     NotADirectory { given: String, at: PathBuf },
     /// Nothing of that name.
     #[error("`{}` does not exist{}", shown(.given), .within.as_ref().map(|at| format!(": there is no `{}`", shown(at))).unwrap_or_default())]
-    NotFound { given: String, within: Option<String>, similar: Vec<String> },
+    NotFound {
+        given: String,
+        within: Option<String>,
+        similar: Vec<String>,
+    },
     /// A directory where a file is needed.
     #[error("`{}` is a directory", shown(.given))]
     IsDirectory { given: String },
@@ -41,7 +48,11 @@ pub(crate) enum PathError {
     Special { given: String, kind: &'static str },
     /// A root, or a directory that holds one.
     #[error("`{}` cannot be moved or deleted: the root `{}` is {}", shown(.given), shown(&.root.to_string_lossy()), .relation)]
-    HoldsRoot { given: String, root: PathBuf, relation: &'static str },
+    HoldsRoot {
+        given: String,
+        root: PathBuf,
+        relation: &'static str,
+    },
     /// `a/..` has no name that could be moved or deleted.
     #[error("`{}` does not name a thing in its directory", shown(.given))]
     NoName { given: String },
@@ -73,7 +84,11 @@ pub(crate) struct FollowedLink {
 
 impl FollowedLink {
     fn told(&self) -> String {
-        format!(": the link `{}` points to `{}`", shown_path(&self.link), shown_path(&self.target))
+        format!(
+            ": the link `{}` points to `{}`",
+            shown_path(&self.link),
+            shown_path(&self.target)
+        )
     }
 }
 
@@ -86,7 +101,10 @@ pub(crate) fn special(given: &str, file_type: FileType) -> PathError {
         FileType::Symlink => "a link",
         FileType::RegularFile | FileType::Directory | FileType::Unknown => "of unknown type",
     };
-    PathError::Special { given: given.to_owned(), kind }
+    PathError::Special {
+        given: given.to_owned(),
+        kind,
+    }
 }
 
 impl PathError {
@@ -98,24 +116,34 @@ impl PathError {
         rest: &[OsString],
         may_see: impl Fn(&Path) -> bool,
     ) -> Self {
-        let wanted = rest.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let wanted = rest
+            .first()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
         let similar = similar(parent, &wanted, |name| may_see(&at.join(name)));
-        let similar = similar.into_iter().map(|name| shown_path(&at.join(name))).collect();
+        let similar = similar
+            .into_iter()
+            .map(|name| shown_path(&at.join(name)))
+            .collect();
         let within = (rest.len() > 1).then(|| at.join(&*wanted).to_string_lossy().into_owned());
-        Self::NotFound { given, within, similar }
+        Self::NotFound {
+            given,
+            within,
+            similar,
+        }
     }
 
     /// As the call's result tells it. Nothing was changed on the way to a file.
     pub(crate) fn into_failure(self) -> ToolFailure {
         let failure = ToolFailure::of(self.class(), self.to_string()).untouched();
         match self {
-            Self::Refused(PathRefusal::ReadOnlyRoot { .. }) => {
-                failure.code("read_only_root").hint("files in this root can only be read")
-            }
+            Self::Refused(PathRefusal::ReadOnlyRoot { .. }) => failure
+                .code("read_only_root")
+                .hint("files in this root can only be read"),
             Self::Refused(_) => failure,
-            Self::Leaves { .. } => {
-                failure.code("leaves_workspace").hint("links are followed only inside the workspace")
-            }
+            Self::Leaves { .. } => failure
+                .code("leaves_workspace")
+                .hint("links are followed only inside the workspace"),
             Self::TooManySteps { .. } => failure.code("too_many_links"),
             Self::NotADirectory { .. } => failure.code("not_a_directory"),
             Self::NotFound { similar, .. } => {
@@ -125,20 +153,22 @@ impl PathError {
                 };
                 failure.code("not_found").hint(hint)
             }
-            Self::IsDirectory { .. } => {
-                failure.code("is_directory").hint("`list_directory` shows what is in it")
-            }
+            Self::IsDirectory { .. } => failure
+                .code("is_directory")
+                .hint("`list_directory` shows what is in it"),
             Self::Special { .. } => failure.code("not_a_regular_file"),
             Self::HoldsRoot { .. } => failure.code("holds_root"),
-            Self::NoName { .. } => failure.code("no_name").hint("give the path without `..` at its end"),
+            Self::NoName { .. } => failure
+                .code("no_name")
+                .hint("give the path without `..` at its end"),
             Self::Swapped { .. } => failure.code("swapped").hint("call again"),
             Self::Kept { .. } => failure.code("kept_by_rule"),
-            Self::HoldsKept { .. } => {
-                failure.code("kept_by_rule").hint("move or delete what is in it one by one")
-            }
-            Self::TooManyToAsk { .. } => {
-                failure.code("kept_by_rule").hint("move or delete smaller parts of it")
-            }
+            Self::HoldsKept { .. } => failure
+                .code("kept_by_rule")
+                .hint("move or delete what is in it one by one"),
+            Self::TooManyToAsk { .. } => failure
+                .code("kept_by_rule")
+                .hint("move or delete smaller parts of it"),
             Self::Io { source, .. } => failure.code(io_code(&source)),
         }
     }
@@ -185,12 +215,19 @@ mod tests {
     #[test]
     fn system_errors_get_codes_that_callers_can_branch_on() {
         let check = |errno: rustix::io::Errno, code: &str| {
-            let failure =
-                PathError::Io { given: "a.txt".to_owned(), source: io::Error::from(errno) }.into_failure();
+            let failure = PathError::Io {
+                given: "a.txt".to_owned(),
+                source: io::Error::from(errno),
+            }
+            .into_failure();
             assert_eq!(failure.class, ErrorClass::ExecutionFailed);
             assert_eq!(failure.code.as_deref(), Some(code));
             assert_eq!(failure.untouched, Some(true));
-            assert!(failure.message.starts_with("cannot open `a.txt`: "), "{}", failure.message);
+            assert!(
+                failure.message.starts_with("cannot open `a.txt`: "),
+                "{}",
+                failure.message
+            );
         };
         check(rustix::io::Errno::ACCESS, "permission_denied");
         check(rustix::io::Errno::PERM, "permission_denied");

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, Effects, Loading, Progress, Refusal, Tool, ToolCall, ToolFailure,
-    ToolOutput, visible_line,
+    Access, CallInput, Declaration, Effects, Loading, Progress, Refusal, Tool, ToolCall,
+    ToolFailure, ToolOutput, visible_line,
 };
 
 use super::{
@@ -109,7 +109,10 @@ impl Tool for FileInfo {
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
-        self.workspace.request(arguments.path).map(|_| ()).map_err(|refusal| refusal.into_refusal())
+        self.workspace
+            .request(arguments.path)
+            .map(|_| ())
+            .map_err(|refusal| refusal.into_refusal())
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
@@ -136,13 +139,21 @@ fn info(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Info, Inf
     match located.found {
         Found::Missing { parent, rest } => {
             let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
-            Err(PathError::not_found(given.to_owned(), (&parent, &located.path), &rest, may_see).into())
+            Err(
+                PathError::not_found(given.to_owned(), (&parent, &located.path), &rest, may_see)
+                    .into(),
+            )
         }
         Found::Directory(dir) => match fstat(&dir) {
             Ok(stat) => Ok(describe(path, &stat, None)),
-            Err(error) => Err(InfoError::Io { path, source: error.into() }),
+            Err(error) => Err(InfoError::Io {
+                path,
+                source: error.into(),
+            }),
         },
-        Found::Entry { stat, .. } if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
+        Found::Entry { stat, .. }
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile =>
+        {
             Ok(describe(path, &stat, None))
         }
         Found::Entry { parent, name, .. } => {
@@ -172,7 +183,9 @@ fn describe(path: String, stat: &Stat, sha256: Option<String>) -> Info {
         entry_type: EntryType::of(FileType::from_raw_mode(stat.st_mode)),
         size: size_of(stat),
         mode: format!("{:04o}", stat.st_mode & 0o7777),
-        modified: Timestamp::new(stat.st_mtime, nanoseconds).ok().map(|moment| moment.to_string()),
+        modified: Timestamp::new(stat.st_mtime, nanoseconds)
+            .ok()
+            .map(|moment| moment.to_string()),
         sha256,
     }
 }
@@ -188,7 +201,12 @@ struct Reporter<'s> {
 impl<'s> Reporter<'s> {
     fn new(total: u64, stop: &'s StopSign) -> Self {
         let step = total.div_ceil(PROGRESS_EVENTS).max(PROGRESS_BYTES);
-        Self { total, step, next: step, stop }
+        Self {
+            total,
+            step,
+            next: step,
+            stop,
+        }
     }
 
     fn tell(&mut self, done: u64) {
@@ -214,8 +232,23 @@ fn output(info: &Info) -> Result<ToolOutput, serde_json::Error> {
         format!("size: {} bytes", info.size),
         format!("mode: {}", info.mode),
     ];
-    lines.extend(info.modified.as_ref().map(|moment| format!("modified: {moment}")));
-    lines.extend(info.sha256.as_ref().map(|digest| format!("sha256: {digest}")));
-    let summary = format!("{} is a {} of {} bytes", shown(&info.path), info.entry_type.as_str(), info.size);
-    Ok(ToolOutput::text(lines.join("\n")).with_summary(summary).with_structured(serde_json::to_value(info)?))
+    lines.extend(
+        info.modified
+            .as_ref()
+            .map(|moment| format!("modified: {moment}")),
+    );
+    lines.extend(
+        info.sha256
+            .as_ref()
+            .map(|digest| format!("sha256: {digest}")),
+    );
+    let summary = format!(
+        "{} is a {} of {} bytes",
+        shown(&info.path),
+        info.entry_type.as_str(),
+        info.size
+    );
+    Ok(ToolOutput::text(lines.join("\n"))
+        .with_summary(summary)
+        .with_structured(serde_json::to_value(info)?))
 }

@@ -30,7 +30,10 @@ pub(crate) fn check_incoming(workspace: &Workspace, given: &str, at: &str) -> Re
     let requested = requested.map_err(|refusal: PathRefusal| refusal.into_refusal_at(at))?;
     match requested.names_directory() {
         true => {
-            let message = format!("`{}` names a directory; name the file to write", shown(given));
+            let message = format!(
+                "`{}` names a directory; name the file to write",
+                shown(given)
+            );
             Err(Refusal::invalid(at, message))
         }
         false => Ok(()),
@@ -38,14 +41,26 @@ pub(crate) fn check_incoming(workspace: &Workspace, given: &str, at: &str) -> Re
 }
 
 /// Adds to `effects` what saving to a path touches.
-pub(crate) fn incoming_effects(workspace: &Workspace, effects: Effects, path: &str) -> Option<Effects> {
-    change_effects(workspace, effects, Touch::content(path).with_directories(true))
+pub(crate) fn incoming_effects(
+    workspace: &Workspace,
+    effects: Effects,
+    path: &str,
+) -> Option<Effects> {
+    change_effects(
+        workspace,
+        effects,
+        Touch::content(path).with_directories(true),
+    )
 }
 
 impl IncomingFile {
     /// Finds the place, and refuses it before anything was fetched for it. Missing directories are made, and taken
     /// back if nothing is saved.
-    pub(crate) fn begin(workspace: &Workspace, given: &str, stop: &StopSign) -> Result<Self, ToolFailure> {
+    pub(crate) fn begin(
+        workspace: &Workspace,
+        given: &str,
+        stop: &StopSign,
+    ) -> Result<Self, ToolFailure> {
         let opening = Opening {
             given,
             wish: Wish::IfCheap,
@@ -64,15 +79,26 @@ impl IncomingFile {
     /// All pieces have come: gives the file its name.
     pub(crate) fn finish(self, stop: &StopSign) -> Result<SavedFile, ToolFailure> {
         let bytes = self.0.bytes();
-        let written = self.0.finish().and_then(|staged| staged.commit(Taking::Any, stop));
+        let written = self
+            .0
+            .finish()
+            .and_then(|staged| staged.commit(Taking::Any, stop));
         let written = written.map_err(after_the_exchange)?;
         let created = written.created();
         written.durable.map_err(after_the_exchange)?;
-        Ok(SavedFile { path: written.target.path, bytes, sha256: written.sha256, created })
+        Ok(SavedFile {
+            path: written.target.path,
+            bytes,
+            sha256: written.sha256,
+            created,
+        })
     }
 }
 
 /// No file was changed, but the other side may have been: only the call's effects tell.
 fn after_the_exchange(error: WriteError) -> ToolFailure {
-    ToolFailure { untouched: None, ..error.into_failure() }
+    ToolFailure {
+        untouched: None,
+        ..error.into_failure()
+    }
 }

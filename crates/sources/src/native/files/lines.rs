@@ -31,10 +31,19 @@ impl LineEnd {
 /// The lines of a text.
 pub(crate) fn split(text: &str) -> Vec<Line<'_>> {
     let line = |line| match str::strip_suffix(line, '\n') {
-        None => Line { text: line, end: LineEnd::Open },
+        None => Line {
+            text: line,
+            end: LineEnd::Open,
+        },
         Some(rest) => match rest.strip_suffix('\r') {
-            None => Line { text: rest, end: LineEnd::Newline },
-            Some(rest) => Line { text: rest, end: LineEnd::CarriageReturn },
+            None => Line {
+                text: rest,
+                end: LineEnd::Newline,
+            },
+            Some(rest) => Line {
+                text: rest,
+                end: LineEnd::CarriageReturn,
+            },
         },
     };
     text.split_inclusive('\n').map(line).collect()
@@ -96,36 +105,56 @@ impl<'t> Index<'t> {
 
     /// Whether `wanted` stands at `at`.
     pub(crate) fn stands_at(&self, wanted: &[&str], at: usize) -> bool {
-        let lines = at.checked_add(wanted.len()).and_then(|end| self.lines.get(at..end));
+        let lines = at
+            .checked_add(wanted.len())
+            .and_then(|end| self.lines.get(at..end));
         lines.is_some_and(|lines| {
-            lines.iter().zip(wanted).all(|(line, wanted)| self.numbers.get(wanted) == Some(line))
+            lines
+                .iter()
+                .zip(wanted)
+                .all(|(line, wanted)| self.numbers.get(wanted) == Some(line))
         })
     }
 
     /// Looks for `wanted`, which must not be empty, from `from` on; ends after `most` finds.
     pub(crate) fn search(&self, wanted: &[&str], from: usize, most: usize) -> Search {
-        let wanted: Vec<Option<u32>> = wanted.iter().map(|line| self.numbers.get(line).copied()).collect();
+        let wanted: Vec<Option<u32>> = wanted
+            .iter()
+            .map(|line| self.numbers.get(line).copied())
+            .collect();
         let found = self.search_by_rare_line(&wanted, from, most);
         match found.first() {
-            Some(first) => Search { longest: (*first, wanted.len()), found },
+            Some(first) => Search {
+                longest: (*first, wanted.len()),
+                found,
+            },
             None => self.search_all(&wanted, from, most),
         }
     }
 
     /// Looks around the places of the rarest line. Nothing where no line of `wanted` is rare.
     fn search_by_rare_line(&self, wanted: &[Option<u32>], from: usize, most: usize) -> Vec<usize> {
-        let Some(wanted) = wanted.iter().copied().collect::<Option<Vec<u32>>>() else { return Vec::new() };
-        let rarest =
-            wanted.iter().enumerate().min_by_key(|(_, number)| self.occurrences[**number as usize].0);
-        let Some((offset, number)) = rarest else { return Vec::new() };
+        let Some(wanted) = wanted.iter().copied().collect::<Option<Vec<u32>>>() else {
+            return Vec::new();
+        };
+        let rarest = wanted
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, number)| self.occurrences[**number as usize].0);
+        let Some((offset, number)) = rarest else {
+            return Vec::new();
+        };
         let (count, first) = self.occurrences[*number as usize];
         if count > RARE {
             return Vec::new();
         }
         let next = |at: &u32| Some(self.next_same[*at as usize]).filter(|next| *next != NOWHERE);
         let places = std::iter::successors(Some(first), next);
-        let starts = places.filter_map(|at| (at as usize).checked_sub(offset)).filter(|start| *start >= from);
-        let stands = |start: &usize| self.lines.get(*start..*start + wanted.len()) == Some(&wanted[..]);
+        let starts = places
+            .filter_map(|at| (at as usize).checked_sub(offset))
+            .filter(|start| *start >= from);
+        let stands =
+            |start: &usize| self.lines.get(*start..*start + wanted.len()) == Some(&wanted[..]);
         starts.filter(stands).take(most).collect()
     }
 
@@ -168,7 +197,11 @@ pub(crate) fn words(line: &str) -> Cow<'_, str> {
     let odd = trimmed.contains("  ") || trimmed.contains(|c: char| c.is_whitespace() && c != ' ');
     match odd {
         false => trimmed.into(),
-        true => trimmed.split_whitespace().collect::<Vec<_>>().join(" ").into(),
+        true => trimmed
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .into(),
     }
 }
 
@@ -182,7 +215,11 @@ mod tests {
     fn ends_are_kept_apart_from_texts() {
         let lines = split("a\r\n\nb\r");
         let told: Vec<_> = lines.iter().map(|line| (line.text, line.end)).collect();
-        let expected = [("a", LineEnd::CarriageReturn), ("", LineEnd::Newline), ("b\r", LineEnd::Open)];
+        let expected = [
+            ("a", LineEnd::CarriageReturn),
+            ("", LineEnd::Newline),
+            ("b\r", LineEnd::Open),
+        ];
         assert_eq!(told, expected);
         assert!(split("").is_empty());
     }

@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
-    Truncation, visible_line,
+    Access, CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure,
+    ToolOutput, Truncation, visible_line,
 };
 
 use self::listing::{Entry, ListError, Listing};
 use super::{
-    arguments, checked_arguments, declare, entry_type::EntryType, kept_by_rules, names::shown, read_effects,
-    tell_roots, worker::on_worker, workspace::Workspace,
+    arguments, checked_arguments, declare, entry_type::EntryType, kept_by_rules, names::shown,
+    read_effects, tell_roots, worker::on_worker, workspace::Workspace,
 };
 
 const MAX_DEPTH: u8 = 5;
@@ -90,20 +90,30 @@ impl Tool for ListDirectory {
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         if !(1..=MAX_DEPTH).contains(&arguments.depth) {
-            let message =
-                format!("`{}` is out of range, 1 to {MAX_DEPTH} levels can be shown", arguments.depth);
+            let message = format!(
+                "`{}` is out of range, 1 to {MAX_DEPTH} levels can be shown",
+                arguments.depth
+            );
             return Err(Refusal::invalid("/depth", message));
         }
         if !(1..=MAX_LIMIT).contains(&arguments.limit) {
-            let message =
-                format!("`{}` is out of range, 1 to {MAX_LIMIT} entries can be shown", arguments.limit);
+            let message = format!(
+                "`{}` is out of range, 1 to {MAX_LIMIT} entries can be shown",
+                arguments.limit
+            );
             return Err(Refusal::invalid("/limit", message));
         }
-        self.workspace.request(arguments.path).map(|_| ()).map_err(|refusal| refusal.into_refusal())
+        self.workspace
+            .request(arguments.path)
+            .map(|_| ())
+            .map_err(|refusal| refusal.into_refusal())
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
-        read_effects(&self.workspace, input.arguments().str("path").unwrap_or(root()))
+        read_effects(
+            &self.workspace,
+            input.arguments().str("path").unwrap_or(root()),
+        )
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -112,7 +122,8 @@ impl Tool for ListDirectory {
         on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let listing = listing::list(&workspace, &arguments, stop).map_err(ListError::into_failure)?;
+            let listing =
+                listing::list(&workspace, &arguments, stop).map_err(ListError::into_failure)?;
             Ok(output(listing)?)
         })
         .await
@@ -134,11 +145,19 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
     }
     let summary = match shown_entries {
         0 if listing.kept > 0 => {
-            format!("nothing to show in {}, {}", shown(&listing.path), kept_by_rules(listing.kept))
+            format!(
+                "nothing to show in {}, {}",
+                shown(&listing.path),
+                kept_by_rules(listing.kept)
+            )
         }
         0 => format!("{} is empty", shown(&listing.path)),
         count => {
-            let more = if truncated.is_some() { ", there are more" } else { "" };
+            let more = if truncated.is_some() {
+                ", there are more"
+            } else {
+                ""
+            };
             format!(
                 "{count} {} in {}{more}",
                 if count == 1 { "entry" } else { "entries" },
@@ -146,7 +165,11 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
             )
         }
     };
-    let result = ListResult { path: listing.path, entries: listing.entries, kept_by_rules: listing.kept };
+    let result = ListResult {
+        path: listing.path,
+        entries: listing.entries,
+        kept_by_rules: listing.kept,
+    };
     let output = ToolOutput {
         content: vec![Content::text(text)],
         structured: Some(serde_json::to_value(&result)?),
@@ -154,7 +177,11 @@ fn output(listing: Listing) -> Result<ToolOutput, serde_json::Error> {
         truncated,
         ..ToolOutput::default()
     };
-    Ok(if shown_entries == 0 { output.with_nothing_to_show() } else { output })
+    Ok(if shown_entries == 0 {
+        output.with_nothing_to_show()
+    } else {
+        output
+    })
 }
 
 fn is_zero(count: &u64) -> bool {

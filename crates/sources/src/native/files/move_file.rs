@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 
 use self::rename::MoveError;
@@ -83,11 +84,22 @@ impl Tool for MoveFile {
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
-        let at = |at: &'static str| move |refusal: super::workspace::PathRefusal| refusal.into_refusal_at(at);
-        let from = self.workspace.request_change(arguments.from).map_err(at("/from"))?;
-        let to = self.workspace.request_change(arguments.to).map_err(at("/to"))?;
+        let at = |at: &'static str| {
+            move |refusal: super::workspace::PathRefusal| refusal.into_refusal_at(at)
+        };
+        let from = self
+            .workspace
+            .request_change(arguments.from)
+            .map_err(at("/from"))?;
+        let to = self
+            .workspace
+            .request_change(arguments.to)
+            .map_err(at("/to"))?;
         match from.lexical() == to.lexical() {
-            true => Err(Refusal::invalid("/to", "the new path is the old one, so there is nothing to move")),
+            true => Err(Refusal::invalid(
+                "/to",
+                "the new path is the old one, so there is nothing to move",
+            )),
             false => Ok(()),
         }
     }
@@ -99,14 +111,20 @@ impl Tool for MoveFile {
         let effects = change_effects(workspace, effects, Touch::name(arguments.from).revealing())?;
         let to = Touch::name(arguments.to).with_directories(arguments.create_directories);
         let effects = change_effects(workspace, effects, to)?;
-        let Ok(from) = Named::locate(workspace, arguments.from, |_| false) else { return Some(effects) };
+        let Ok(from) = Named::locate(workspace, arguments.from, |_| false) else {
+            return Some(effects);
+        };
         if !from.is_directory() {
             return Some(effects);
         }
         let requested = workspace.request(arguments.to).ok()?;
-        let to = workspace.locate_name(&requested).map_or_else(|_| requested.lexical(), |to| to.whole_path());
+        let to = workspace
+            .locate_name(&requested)
+            .map_or_else(|_| requested.lexical(), |to| to.whole_path());
         let found = cautions_beneath(workspace, (&from.parent, &from.name), &[&from.place, &to]);
-        Some(found.into_iter().fold(effects, |effects, one| with_caution(workspace, effects, one)))
+        Some(found.into_iter().fold(effects, |effects, one| {
+            with_caution(workspace, effects, one)
+        }))
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -115,17 +133,28 @@ impl Tool for MoveFile {
         on_worker(&self.workspace, call.context, move |stop| {
             let arguments: Arguments<'_> =
                 arguments(&input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let moved = rename::rename(&workspace, &arguments, stop).map_err(MoveError::into_failure)?;
+            let moved =
+                rename::rename(&workspace, &arguments, stop).map_err(MoveError::into_failure)?;
             let result = MoveResult {
                 from: relative(&moved.from).0.into_owned(),
                 to: relative(&moved.to).0.into_owned(),
                 entry_type: EntryType::of(moved.file_type),
                 overwritten: moved.overwritten,
             };
-            let over = if result.overwritten { ", replacing what was there" } else { "" };
-            let summary = format!("moved {} to {}{over}", shown(&result.from), shown(&result.to));
+            let over = if result.overwritten {
+                ", replacing what was there"
+            } else {
+                ""
+            };
+            let summary = format!(
+                "moved {} to {}{over}",
+                shown(&result.from),
+                shown(&result.to)
+            );
             let structured = serde_json::to_value(&result)?;
-            Ok(ToolOutput::text(summary.clone()).with_summary(summary).with_structured(structured))
+            Ok(ToolOutput::text(summary.clone())
+                .with_summary(summary)
+                .with_structured(structured))
         })
         .await
     }

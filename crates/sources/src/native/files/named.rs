@@ -14,7 +14,9 @@ use super::{
     failure::PathError,
     names::shown_path,
     worker::StopSign,
-    workspace::{CONFIG, Found, PlaceCaution, PlaceEffect, Workspace, is_piece, is_repository, open_listing},
+    workspace::{
+        CONFIG, Found, PlaceCaution, PlaceEffect, Workspace, is_piece, is_repository, open_listing,
+    },
 };
 
 /// How much of a directory is looked through for protected names, which happens where calls are decided: all callers
@@ -49,9 +51,12 @@ impl Named {
         let requested = workspace.request(given)?;
         let located = workspace.locate_name(&requested)?;
         match located.found {
-            Found::Missing { parent, rest } => {
-                Err(PathError::not_found(text(), (&parent, &located.path), &rest, may_see))
-            }
+            Found::Missing { parent, rest } => Err(PathError::not_found(
+                text(),
+                (&parent, &located.path),
+                &rest,
+                may_see,
+            )),
             Found::Directory(_) => match workspace.root_at(&located.path) {
                 Some(root) => Err(PathError::HoldsRoot {
                     given: text(),
@@ -72,8 +77,15 @@ impl Named {
                 let located = located.writable(given)?;
                 let place = located.path;
                 match located.found {
-                    Found::Entry { parent, name, stat } => Ok(Self { parent, name, stat, place }),
-                    Found::Directory(_) | Found::Missing { .. } => Err(PathError::NoName { given: text() }),
+                    Found::Entry { parent, name, stat } => Ok(Self {
+                        parent,
+                        name,
+                        stat,
+                        place,
+                    }),
+                    Found::Directory(_) | Found::Missing { .. } => {
+                        Err(PathError::NoName { given: text() })
+                    }
                 }
             }
         }
@@ -96,11 +108,20 @@ pub(crate) fn require_all(
     places: &[(&Path, Access)],
     stop: &StopSign,
 ) -> Result<(), PathError> {
-    places.iter().try_for_each(|(place, access)| stop.require(workspace, (given, place), *access))?;
-    if !named.is_directory() || !places.iter().any(|(place, _)| stop.may_meet_kept(workspace, place)) {
+    places
+        .iter()
+        .try_for_each(|(place, access)| stop.require(workspace, (given, place), *access))?;
+    if !named.is_directory()
+        || !places
+            .iter()
+            .any(|(place, _)| stop.may_meet_kept(workspace, place))
+    {
         return Ok(());
     }
-    let failed = |source: io::Error| PathError::Io { given: given.to_owned(), source };
+    let failed = |source: io::Error| PathError::Io {
+        given: given.to_owned(),
+        source,
+    };
     let mut looked_at = 0_usize;
     let top = open_listing(&named.parent, &named.name).map_err(|error| failed(error.into()))?;
     let mut pending = vec![(top, PathBuf::new())];
@@ -109,12 +130,19 @@ pub(crate) fn require_all(
             let entry = entry.map_err(failed)?;
             looked_at += 1;
             if looked_at > ASKED_ABOUT || pending.len() > OPEN_AT_ONCE || stop.check().is_err() {
-                return Err(PathError::TooManyToAsk { given: given.to_owned() });
+                return Err(PathError::TooManyToAsk {
+                    given: given.to_owned(),
+                });
             }
             let name = entry.file_name();
             let beneath = beneath.join(&name);
-            if places.iter().any(|(place, access)| !stop.may(workspace, &place.join(&beneath), *access)) {
-                return Err(PathError::HoldsKept { given: given.to_owned() });
+            if places
+                .iter()
+                .any(|(place, access)| !stop.may(workspace, &place.join(&beneath), *access))
+            {
+                return Err(PathError::HoldsKept {
+                    given: given.to_owned(),
+                });
             }
             if entry.file_type().map_err(failed)?.is_dir() {
                 let inner = open_listing(&dir, &name).map_err(|error| failed(error.into()))?;
@@ -133,15 +161,24 @@ pub(crate) fn cautions_beneath(
     (parent, name): (&Dir, &OsStr),
     places: &[&Path],
 ) -> Vec<PlaceCaution> {
-    let mut looking = Looking { workspace, places, looked_at: 0, found: Vec::new() };
-    let Ok(top) = open_listing(parent, name) else { return Vec::new() };
+    let mut looking = Looking {
+        workspace,
+        places,
+        looked_at: 0,
+        found: Vec::new(),
+    };
+    let Ok(top) = open_listing(parent, name) else {
+        return Vec::new();
+    };
     let mut pending = vec![(top, PathBuf::new(), 0)];
     while let Some((dir, beneath, level)) = pending.pop() {
         match looking.directory(&dir, &beneath, level) {
             Ok(inner) => {
                 let open = |name: OsString| {
                     let path = beneath.join(&name);
-                    open_listing(&dir, &name).ok().map(|inner| (inner, path, level + 1))
+                    open_listing(&dir, &name)
+                        .ok()
+                        .map(|inner| (inner, path, level + 1))
                 };
                 pending.extend(inner.into_iter().filter_map(open));
             }
@@ -162,7 +199,12 @@ struct Looking<'l> {
 
 impl Looking<'_> {
     /// Looks at one level, and says which directories are in it. `Err`: reason enough to look no further.
-    fn directory(&mut self, dir: &Dir, beneath: &Path, level: usize) -> Result<Vec<OsString>, PlaceCaution> {
+    fn directory(
+        &mut self,
+        dir: &Dir,
+        beneath: &Path,
+        level: usize,
+    ) -> Result<Vec<OsString>, PlaceCaution> {
         let (mut inner, mut pieces) = (Vec::new(), Vec::new());
         for entry in dir.entries().into_iter().flatten().flatten() {
             self.looked_at += 1;
@@ -188,7 +230,9 @@ impl Looking<'_> {
 
     fn name(&mut self, beneath: &Path) -> Result<(), PlaceCaution> {
         for place in self.places.iter().map(|place| place.join(beneath)) {
-            let Some(warning) = self.workspace.warning_by_name(&place) else { continue };
+            let Some(warning) = self.workspace.warning_by_name(&place) else {
+                continue;
+            };
             let caution = PlaceCaution::of(&place, &warning);
             match caution.effect {
                 PlaceEffect::RunsCode => return Err(caution),
@@ -201,17 +245,30 @@ impl Looking<'_> {
     fn repository(&self, beneath: &Path) -> PlaceCaution {
         let place = self.places.first().copied().unwrap_or(Path::new(""));
         // `join` of nothing would leave a slash at the end.
-        let place = if beneath.as_os_str().is_empty() { place.to_owned() } else { place.join(beneath) };
+        let place = if beneath.as_os_str().is_empty() {
+            place.to_owned()
+        } else {
+            place.join(beneath)
+        };
         PlaceCaution::of_repository(place)
     }
 
     fn too_many(&self) -> PlaceCaution {
-        let place = self.places.first().copied().unwrap_or(Path::new("")).to_owned();
+        let place = self
+            .places
+            .first()
+            .copied()
+            .unwrap_or(Path::new(""))
+            .to_owned();
         let text = format!(
             "`{}` holds more than {LOOKED_AT} names, {LEVELS} levels or {STEERING} files for agents, too many to look for \
              protected ones",
             shown_path(&place)
         );
-        PlaceCaution { effect: PlaceEffect::RunsCode, place, text }
+        PlaceCaution {
+            effect: PlaceEffect::RunsCode,
+            place,
+            text,
+        }
     }
 }

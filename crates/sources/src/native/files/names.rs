@@ -48,7 +48,11 @@ pub(crate) fn similar(dir: &Dir, wanted: &str, may_see: impl Fn(&str) -> bool) -
         .collect();
     candidates.sort();
     candidates.retain(|(_, name)| may_see(name));
-    candidates.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
+    candidates
+        .into_iter()
+        .take(SUGGESTIONS)
+        .map(|(_, name)| name)
+        .collect()
 }
 
 /// How far two names are apart, where they are close enough to be mistaken for one another.
@@ -85,7 +89,11 @@ mod tests {
     #[test]
     fn names_that_could_be_meant_are_close() {
         let check = |wanted: &str, name: &str, close: bool| {
-            assert_eq!(distance(wanted, name).is_some(), close, "{wanted} and {name}");
+            assert_eq!(
+                distance(wanted, name).is_some(),
+                close,
+                "{wanted} and {name}"
+            );
         };
         check("main.rs", "mian.rs", true);
         check("config.yaml", "config.yml", true);
@@ -99,7 +107,10 @@ mod tests {
 
     #[test]
     fn texts_cannot_break_lines_or_turn_around() {
-        assert_eq!(shown("a\nb\u{202e}c\u{1b}[0m\u{200b}\0"), "a\\nb\\u{202e}c\\u{1b}[0m\\u{200b}\\u{0}");
+        assert_eq!(
+            shown("a\nb\u{202e}c\u{1b}[0m\u{200b}\0"),
+            "a\\nb\\u{202e}c\\u{1b}[0m\\u{200b}\\u{0}"
+        );
         assert_eq!(shown("größe 文.txt"), "größe 文.txt");
         assert_eq!(shown(&"é".repeat(400)), format!("{}…", "é".repeat(300)));
     }

@@ -18,7 +18,8 @@ use toolpost_model::{
 pub(in crate::native) use self::text::LineWindow;
 use self::{report::ReadResult, scan::ReadError};
 use super::{
-    arguments, checked_arguments, declare, read_effects, tell_roots, worker::on_worker, workspace::Workspace,
+    arguments, checked_arguments, declare, read_effects, tell_roots, worker::on_worker,
+    workspace::Workspace,
 };
 
 pub(super) struct ReadFile {
@@ -92,7 +93,10 @@ impl Tool for ReadFile {
                 return Err(Refusal::invalid(at, "`0` is too small, the least is 1"));
             }
         }
-        self.workspace.request(arguments.path).map(|_| ()).map_err(|refusal| refusal.into_refusal())
+        self.workspace
+            .request(arguments.path)
+            .map(|_| ())
+            .map_err(|refusal| refusal.into_refusal())
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {

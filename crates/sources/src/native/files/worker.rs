@@ -41,7 +41,11 @@ where
 {
     let abandoned = Arc::new(AtomicBool::new(false));
     let _set_when_dropped = Abandon(abandoned.clone());
-    let stop = StopSign { has_path_rules: context.has_path_rules(), context, abandoned };
+    let stop = StopSign {
+        has_path_rules: context.has_path_rules(),
+        context,
+        abandoned,
+    };
     let workers = workspace.workers();
     // Whoever finds all threads busy waits here and not in the queue: a call that is given up in the meantime
     // leaves nothing behind.
@@ -55,7 +59,9 @@ where
         }
     };
     workers.run(Box::new(job))?;
-    result.await.unwrap_or_else(|_| Err(worker_stopped("panicked")))
+    result
+        .await
+        .unwrap_or_else(|_| Err(worker_stopped("panicked")))
 }
 
 fn worker_stopped(what: &str) -> ToolFailure {
@@ -88,8 +94,15 @@ type Job = Box<dyn FnOnce() + Send>;
 
 impl Workers {
     pub(super) fn new(roots: Vec<Arc<Root>>) -> Self {
-        let shared = Shared { roots, queue: Mutex::default(), wake: Condvar::new() };
-        Self { shared: Arc::new(shared), places: Arc::new(Semaphore::new(THREADS)) }
+        let shared = Shared {
+            roots,
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            places: Arc::new(Semaphore::new(THREADS)),
+        }
     }
 
     fn run(&self, job: Job) -> Result<(), ToolFailure> {
@@ -114,7 +127,10 @@ impl Workers {
 
     fn start(&self) -> io::Result<()> {
         let shared = self.shared.clone();
-        thread::Builder::new().name("toolpost-files".to_owned()).spawn(move || shared.work()).map(|_| ())
+        thread::Builder::new()
+            .name("toolpost-files".to_owned())
+            .spawn(move || shared.work())
+            .map(|_| ())
     }
 }
 
@@ -127,7 +143,9 @@ impl Drop for Workers {
 
 impl std::fmt::Debug for Workers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Workers").field("threads", &self.shared.lock().threads).finish()
+        f.debug_struct("Workers")
+            .field("threads", &self.shared.lock().threads)
+            .finish()
     }
 }
 
@@ -157,7 +175,10 @@ impl Shared {
                 return None;
             }
             queue.idle += 1;
-            queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self
+                .wake
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
             queue.idle -= 1;
         }
     }
@@ -166,7 +187,10 @@ impl Shared {
 /// Locks the calling thread to the roots, for good. A second wall: a kernel without Landlock does without it, and the
 /// path rules hold all the same. Within a writable root it cannot shut off a read-only one; there the rules are alone.
 fn confine(roots: &[Arc<Root>]) {
-    let root = |root: &Arc<Root>| toolpost_sandbox::Root { path: root.reachable_path(), access: root.access };
+    let root = |root: &Arc<Root>| toolpost_sandbox::Root {
+        path: root.reachable_path(),
+        access: root.access,
+    };
     let roots: Vec<_> = roots.iter().map(root).collect();
     toolpost_sandbox::confine_thread(&roots);
 }
@@ -226,7 +250,9 @@ impl StopSign {
         let is_known = |warning: PlaceWarning| self.is_decided(workspace, place, warning.effect);
         match self.context.cautioned() || workspace.warning(place).is_none_or(is_known) {
             true => Ok(()),
-            false => Err(PathError::Swapped { given: given.to_owned() }),
+            false => Err(PathError::Swapped {
+                given: given.to_owned(),
+            }),
         }
     }
 
@@ -240,14 +266,22 @@ impl StopSign {
         if self.context.cautioned() {
             return Ok(());
         }
-        places.iter().try_for_each(|place| self.as_decided(workspace, given, place))?;
+        places
+            .iter()
+            .try_for_each(|place| self.as_decided(workspace, given, place))?;
         let inner = (&named.parent, named.name.as_os_str());
-        let found =
-            if named.is_directory() { cautions_beneath(workspace, inner, places) } else { Vec::new() };
-        let is_known = |caution: &PlaceCaution| self.is_decided(workspace, &caution.place, caution.effect);
+        let found = if named.is_directory() {
+            cautions_beneath(workspace, inner, places)
+        } else {
+            Vec::new()
+        };
+        let is_known =
+            |caution: &PlaceCaution| self.is_decided(workspace, &caution.place, caution.effect);
         match found.iter().all(is_known) {
             true => Ok(()),
-            false => Err(PathError::Swapped { given: given.to_owned() }),
+            false => Err(PathError::Swapped {
+                given: given.to_owned(),
+            }),
         }
     }
 
@@ -286,7 +320,9 @@ impl StopSign {
     ) -> Result<(), PathError> {
         match self.may(workspace, place, access) {
             true => Ok(()),
-            false => Err(PathError::Kept { given: given.to_owned() }),
+            false => Err(PathError::Kept {
+                given: given.to_owned(),
+            }),
         }
     }
 

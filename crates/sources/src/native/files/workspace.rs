@@ -28,11 +28,13 @@ pub(in crate::native) use self::{
     kept::{KeepingRules, KeptError, KeptPaths, PathMark, SearchTrail, Sight, find_kept},
     locate::{Found, LastLink, Located},
     open::{
-        link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link, sync_directory,
+        link_unnamed, open_directory, open_listing, open_regular, open_unnamed, read_link,
+        sync_directory,
     },
     path::{PathRefusal, RequestedPath},
     protection::{
-        CONFIG, PlaceEffect, PlaceWarning, ProtectedPath, folders_in_the_making, is_piece, is_repository,
+        CONFIG, PlaceEffect, PlaceWarning, ProtectedPath, folders_in_the_making, is_piece,
+        is_repository,
     },
     root::Root,
 };
@@ -62,16 +64,28 @@ pub(super) struct PlaceCaution {
 impl PlaceCaution {
     pub(super) fn of(place: &Path, warning: &PlaceWarning) -> Self {
         let text = format!("`{}` is protected: {}", told(place), warning.reason);
-        Self { effect: warning.effect, place: place.to_owned(), text }
+        Self {
+            effect: warning.effect,
+            place: place.to_owned(),
+            text,
+        }
     }
 
     /// About a folder that is a repository by what is in it.
     pub(super) fn of_repository(folder: PathBuf) -> Self {
         let text = format!(
             "`{}` is protected: git takes it for a repository, whose hooks and settings run commands",
-            if folder.as_os_str().is_empty() { ".".to_owned() } else { told(&folder) }
+            if folder.as_os_str().is_empty() {
+                ".".to_owned()
+            } else {
+                told(&folder)
+            }
         );
-        Self { effect: PlaceEffect::RunsCode, place: folder, text }
+        Self {
+            effect: PlaceEffect::RunsCode,
+            place: folder,
+            text,
+        }
     }
 }
 
@@ -91,7 +105,11 @@ impl Workspace {
     /// the standard paths in it are protected.
     pub fn open(primary: &Path) -> Result<Self, WorkspaceError> {
         let root = Root::open(primary, Access::Write)?;
-        Ok(Self { roots: vec![Arc::new(root)], protection: Protection::standard(), workers: OnceLock::new() })
+        Ok(Self {
+            roots: vec![Arc::new(root)],
+            protection: Protection::standard(),
+            workers: OnceLock::new(),
+        })
     }
 
     /// Adds another root, reached by absolute paths. It may lie beneath another one or around it: the deepest root
@@ -122,7 +140,9 @@ impl Workspace {
 
     /// All roots, the primary first: absolute paths without links, and what may be done there.
     pub fn roots(&self) -> impl Iterator<Item = (&Path, Access)> {
-        self.roots.iter().map(|root| (root.path.as_path(), root.access))
+        self.roots
+            .iter()
+            .map(|root| (root.path.as_path(), root.access))
     }
 
     /// Which paths ask before they are changed.
@@ -133,7 +153,10 @@ impl Workspace {
     /// Absolute paths that are protected and exist, for whoever has to shut them off beforehand. A look at the
     /// known names in each root, not a search through the tree.
     pub(in crate::native) fn protected_paths(&self) -> Vec<ProtectedPath> {
-        self.roots.iter().flat_map(|root| self.protection.existing(&root.dir, &root.path)).collect()
+        self.roots
+            .iter()
+            .flat_map(|root| self.protection.existing(&root.dir, &root.path))
+            .collect()
     }
 
     /// Reads a path as a caller sent it. No I/O.
@@ -145,18 +168,25 @@ impl Workspace {
     pub(super) fn request_change(&self, given: &str) -> Result<RequestedPath, PathRefusal> {
         let requested = self.request(given)?;
         match self.forbids(&self.path().join(requested.lexical()), None) {
-            Some(root) => Err(PathRefusal::ReadOnlyRoot { given: given.to_owned(), root }),
+            Some(root) => Err(PathRefusal::ReadOnlyRoot {
+                given: given.to_owned(),
+                root,
+            }),
             None => Ok(requested),
         }
     }
 
     /// `request_change` as `check` reports it, where the argument is called `path`.
     pub(super) fn check_change(&self, given: &str) -> Result<RequestedPath, Refusal> {
-        self.request_change(given).map_err(PathRefusal::into_refusal)
+        self.request_change(given)
+            .map_err(PathRefusal::into_refusal)
     }
 
     /// Finds what a path names, without ever leaving the roots.
-    pub(in crate::native) fn locate(&self, requested: &RequestedPath) -> Result<Located, PathError> {
+    pub(in crate::native) fn locate(
+        &self,
+        requested: &RequestedPath,
+    ) -> Result<Located, PathError> {
         locate::locate(self, requested, LastLink::Follow)
     }
 
@@ -180,10 +210,15 @@ impl Workspace {
                 ..PlaceCaution::of(place, &warning)
             },
         });
-        let of_name = || self.warning(&lexical).map(|warning| PlaceCaution::of(&lexical, &warning));
+        let of_name = || {
+            self.warning(&lexical)
+                .map(|warning| PlaceCaution::of(&lexical, &warning))
+        };
         match of_place {
             Some(caution) if caution.effect == PlaceEffect::RunsCode => Some(caution),
-            Some(caution) => of_name().filter(|name| name.effect == PlaceEffect::RunsCode).or(Some(caution)),
+            Some(caution) => of_name()
+                .filter(|name| name.effect == PlaceEffect::RunsCode)
+                .or(Some(caution)),
             None => of_name(),
         }
     }
@@ -191,34 +226,49 @@ impl Workspace {
     /// The absolute path of a place, as rules know it.
     pub(in crate::native) fn absolute(&self, place: &Path) -> PathBuf {
         // `join` of nothing would leave a slash at the end.
-        if place.as_os_str().is_empty() { self.path().to_owned() } else { self.path().join(place) }
+        if place.as_os_str().is_empty() {
+            self.path().to_owned()
+        } else {
+            self.path().join(place)
+        }
     }
 
     /// Why a place is protected: by its name, or as a part of what git takes for a repository.
     pub(super) fn warning(&self, place: &Path) -> Option<PlaceWarning> {
         let named = self.warning_by_name(place);
-        if named.as_ref().is_some_and(|warning| warning.effect == PlaceEffect::RunsCode) {
+        if named
+            .as_ref()
+            .is_some_and(|warning| warning.effect == PlaceEffect::RunsCode)
+        {
             return named;
         }
         let changed = [self.path().join(place)];
-        let repository = self.protection.changed_repository(&changed, |piece| self.has_piece(piece));
+        let repository = self
+            .protection
+            .changed_repository(&changed, |piece| self.has_piece(piece));
         let reason = |folder: &Path| {
             let folder = self.told_folder(folder);
             format!("git takes `{folder}` for a repository, whose hooks and settings run commands")
         };
-        repository.map(|folder| PlaceWarning::runs_code(reason(folder))).or(named)
+        repository
+            .map(|folder| PlaceWarning::runs_code(reason(folder)))
+            .or(named)
     }
 
     /// Why a place is protected, whatever lies beside it.
     pub(super) fn warning_by_name(&self, place: &Path) -> Option<PlaceWarning> {
         let absolute = self.path().join(place);
         let (_, relative) = self.innermost(&absolute)?;
-        self.protection.warning(&relative).or_else(|| self.protection.warning(&absolute))
+        self.protection
+            .warning(&relative)
+            .or_else(|| self.protection.warning(&absolute))
     }
 
     /// The repository that changes at these absolute paths, taken together, make or change.
     pub(super) fn repository_caution(&self, changed: &[PathBuf]) -> Option<PlaceCaution> {
-        let folder = self.protection.changed_repository(changed, |piece| self.has_piece(piece))?;
+        let folder = self
+            .protection
+            .changed_repository(changed, |piece| self.has_piece(piece))?;
         Some(PlaceCaution::of_repository(self.told(folder)))
     }
 
@@ -229,46 +279,70 @@ impl Workspace {
 
     /// Whether there is a piece of a repository at an absolute path. A link counts: what it leads to may come later.
     fn has_piece(&self, piece: &Path) -> bool {
-        let Some((root, relative)) = self.innermost(piece) else { return false };
+        let Some((root, relative)) = self.innermost(piece) else {
+            return false;
+        };
         let found = self.roots[root].dir.symlink_metadata(relative);
-        found.is_ok_and(|found| !found.is_dir() || piece.file_name().is_none_or(|name| name != CONFIG))
+        found.is_ok_and(|found| {
+            !found.is_dir() || piece.file_name().is_none_or(|name| name != CONFIG)
+        })
     }
 
     /// An absolute path of a folder, for messages.
     fn told_folder(&self, folder: &Path) -> String {
-        if folder == self.path() { ".".to_owned() } else { told(&self.told(folder)) }
+        if folder == self.path() {
+            ".".to_owned()
+        } else {
+            told(&self.told(folder))
+        }
     }
 
     /// The root at `place` or beneath it, `stat` being what has that name.
     pub(super) fn root_within(&self, place: &Path, stat: &Stat) -> Option<&Path> {
         let absolute = self.path().join(place);
-        let by_path = self.roots.iter().position(|root| root.path.starts_with(&absolute));
-        by_path.or_else(|| self.root_that_is(stat)).map(|root| self.roots[root].path.as_path())
+        let by_path = self
+            .roots
+            .iter()
+            .position(|root| root.path.starts_with(&absolute));
+        by_path
+            .or_else(|| self.root_that_is(stat))
+            .map(|root| self.roots[root].path.as_path())
     }
 
     /// The root that lies at `place`.
     pub(super) fn root_at(&self, place: &Path) -> Option<&Path> {
         let absolute = self.path().join(place);
         // `join` of nothing leaves a slash at the end, which paths compare without.
-        self.roots.iter().map(|root| root.path.as_path()).find(|root| *root == absolute)
+        self.roots
+            .iter()
+            .map(|root| root.path.as_path())
+            .find(|root| *root == absolute)
     }
 
     /// The threads that do the file tools' blocking work.
     pub(super) fn workers(&self) -> &Workers {
-        self.workers.get_or_init(|| Workers::new(self.roots.clone()))
+        self.workers
+            .get_or_init(|| Workers::new(self.roots.clone()))
     }
 
     fn spellings(&self) -> Vec<Spelling<'_>> {
         let spellings = self.roots.iter().enumerate().flat_map(|(index, root)| {
             let base = root.path.strip_prefix(self.path()).unwrap_or(&root.path);
-            [&root.path, &root.given].map(|path| Spelling { root: index, path, base })
+            [&root.path, &root.given].map(|path| Spelling {
+                root: index,
+                path,
+                base,
+            })
         });
         spellings.collect()
     }
 
     /// An absolute path as a place.
     fn told(&self, absolute: &Path) -> PathBuf {
-        absolute.strip_prefix(self.path()).unwrap_or(absolute).to_owned()
+        absolute
+            .strip_prefix(self.path())
+            .unwrap_or(absolute)
+            .to_owned()
     }
 
     /// The deepest root that an absolute path without links lies beneath, and the path from there.
@@ -287,15 +361,22 @@ impl Workspace {
 
     /// The root that is this very directory.
     fn root_that_is(&self, stat: &Stat) -> Option<usize> {
-        self.roots.iter().position(|root| root.identity == (stat.st_dev, stat.st_ino))
+        self.roots
+            .iter()
+            .position(|root| root.identity == (stat.st_dev, stat.st_ino))
     }
 
     /// The root that forbids changes at an absolute path, where `stat` is what is there.
     fn forbids(&self, absolute: &Path, stat: Option<&Stat>) -> Option<PathBuf> {
         let by_stat = stat.and_then(|stat| self.root_that_is(stat));
-        let roots =
-            [Some(self.governing(absolute)), by_stat].into_iter().flatten().map(|root| &self.roots[root]);
-        roots.filter(|root| root.access == Access::Read).map(|root| root.path.clone()).next()
+        let roots = [Some(self.governing(absolute)), by_stat]
+            .into_iter()
+            .flatten()
+            .map(|root| &self.roots[root]);
+        roots
+            .filter(|root| root.access == Access::Read)
+            .map(|root| root.path.clone())
+            .next()
     }
 }
 

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Access, CallInput, Declaration, EffectClass, Effects, Refusal, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 
 use super::{
@@ -89,12 +90,17 @@ impl Tool for WriteFile {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         let requested = self.workspace.check_change(arguments.path)?;
         if requested.names_directory() {
-            let message = format!("`{}` names a directory; name the file to write", shown(arguments.path));
+            let message = format!(
+                "`{}` names a directory; name the file to write",
+                shown(arguments.path)
+            );
             return Err(Refusal::invalid("/path", message));
         }
         if arguments.content.len() > CONTENT_BYTES {
-            let message =
-                format!("the content has {} bytes, the limit is {CONTENT_BYTES}", arguments.content.len());
+            let message = format!(
+                "the content has {} bytes, the limit is {CONTENT_BYTES}",
+                arguments.content.len()
+            );
             return Err(Refusal::invalid("/content", message));
         }
         check_digest(arguments.expected_sha256)
@@ -104,10 +110,18 @@ impl Tool for WriteFile {
         let arguments: Arguments<'_> = arguments(input).ok()?;
         let touch = Touch::content(arguments.path).with_directories(arguments.create_directories);
         // A digest that fits tells what is in the file.
-        let touch = if arguments.expected_sha256.is_some() { touch.revealing() } else { touch };
+        let touch = if arguments.expected_sha256.is_some() {
+            touch.revealing()
+        } else {
+            touch
+        };
         let effects = change_effects(&self.workspace, Effects::of(EffectClass::Write), touch)?;
         // A second run with `expected_sha256` meets its own content and fails.
-        Some(if arguments.expected_sha256.is_none() { effects.idempotent() } else { effects })
+        Some(if arguments.expected_sha256.is_none() {
+            effects.idempotent()
+        } else {
+            effects
+        })
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -124,7 +138,11 @@ impl Tool for WriteFile {
 }
 
 /// Until the content takes over the name nothing is visible; directories made on the way are taken back on failure.
-fn write(workspace: &Workspace, arguments: &Arguments<'_>, stop: &StopSign) -> Result<Written, WriteError> {
+fn write(
+    workspace: &Workspace,
+    arguments: &Arguments<'_>,
+    stop: &StopSign,
+) -> Result<Written, WriteError> {
     let (wish, taking) = match arguments.expected_sha256 {
         Some(_) => (Wish::Digest, Taking::Unchanged),
         None => (Wish::IfCheap, Taking::Any),
@@ -133,10 +151,17 @@ fn write(workspace: &Workspace, arguments: &Arguments<'_>, stop: &StopSign) -> R
         true => IfMissing::CreateDirectories,
         false => IfMissing::Create,
     };
-    let opening = Opening { given: arguments.path, wish, missing, last_link: LastLink::Follow };
+    let opening = Opening {
+        given: arguments.path,
+        wish,
+        missing,
+        last_link: LastLink::Follow,
+    };
     let target = Target::open(workspace, opening, stop)?;
     target.require(arguments.expected_sha256)?;
-    let mut written = target.stage(arguments.content.as_bytes(), stop)?.commit(taking, stop)?;
+    let mut written = target
+        .stage(arguments.content.as_bytes(), stop)?
+        .commit(taking, stop)?;
     std::mem::replace(&mut written.durable, Ok(()))?;
     Ok(written)
 }
@@ -163,5 +188,7 @@ fn output(written: Written, content: &str) -> Result<ToolOutput, serde_json::Err
         added_lines: diff.as_ref().map(|diff| diff.added),
         removed_lines: diff.as_ref().map(|diff| diff.removed),
     };
-    Ok(ToolOutput::text(text).with_summary(summary).with_structured(serde_json::to_value(&result)?))
+    Ok(ToolOutput::text(text)
+        .with_summary(summary)
+        .with_structured(serde_json::to_value(&result)?))
 }

@@ -107,7 +107,12 @@ impl Target {
         opening: Opening<'_>,
         stop: &StopSign,
     ) -> Result<Self, WriteError> {
-        let Opening { given, wish, missing, last_link } = opening;
+        let Opening {
+            given,
+            wish,
+            missing,
+            last_link,
+        } = opening;
         let requested = workspace.request(given).map_err(PathError::from)?;
         let located = match last_link {
             LastLink::Follow => workspace.locate(&requested)?,
@@ -128,13 +133,23 @@ impl Target {
         let path = relative(&located.whole_path()).0.into_owned();
         let mut made = MadeDirectories::default();
         let (parent, name, old) = match located.found {
-            Found::Directory(_) => return Err(PathError::IsDirectory { given: given.to_owned() }.into()),
+            Found::Directory(_) => {
+                return Err(PathError::IsDirectory {
+                    given: given.to_owned(),
+                }
+                .into());
+            }
             Found::Entry { parent, name, stat } => match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => {
                     let old = OldFile::examine((&parent, &name), stat, given, wish, stop)?;
                     (parent, name, Some(old))
                 }
-                FileType::Directory => return Err(PathError::IsDirectory { given: given.to_owned() }.into()),
+                FileType::Directory => {
+                    return Err(PathError::IsDirectory {
+                        given: given.to_owned(),
+                    }
+                    .into());
+                }
                 other => return Err(special(given, other).into()),
             },
             Found::Missing { parent, rest } if missing == IfMissing::Fail => {
@@ -144,7 +159,9 @@ impl Target {
             }
             Found::Missing { rest, .. } if rest.len() > 1 && missing == IfMissing::Create => {
                 let missing = located.path.join(&rest[0]);
-                return Err(WriteError::NoDirectory { path: relative(&missing).0.into_owned() });
+                return Err(WriteError::NoDirectory {
+                    path: relative(&missing).0.into_owned(),
+                });
             }
             Found::Missing { parent, rest } => {
                 stop.check()?;
@@ -152,19 +169,33 @@ impl Target {
                 (parent, name, None)
             }
         };
-        Ok(Self { parent: Arc::new(parent), name, old, path, new_mode: NewMode::Plain, like: None, made })
+        Ok(Self {
+            parent: Arc::new(parent),
+            name,
+            old,
+            path,
+            new_mode: NewMode::Plain,
+            like: None,
+            made,
+        })
     }
 
     /// Compares the digest the caller has seen with the one the file has.
     pub(super) fn require(&self, expected: Option<&str>) -> Result<(), WriteError> {
-        let Some(expected) = expected.map(str::to_ascii_lowercase) else { return Ok(()) };
+        let Some(expected) = expected.map(str::to_ascii_lowercase) else {
+            return Ok(());
+        };
         let path = self.path.clone();
         match &self.old {
             None => Err(WriteError::Gone { path, expected }),
             Some(old) if old.sha256.as_ref() == Some(&expected) => Ok(()),
             Some(old) => {
                 let found = old.sha256.as_deref().unwrap_or("unknown").to_owned();
-                Err(WriteError::Changed { path, found, expected })
+                Err(WriteError::Changed {
+                    path,
+                    found,
+                    expected,
+                })
             }
         }
     }
@@ -182,24 +213,34 @@ impl Target {
         let mut chunk = vec![0; COPIED_BYTES];
         loop {
             stop.check()?;
-            let count = digest::read_some(&mut source, &mut chunk).map_err(|error| self.failed(error))?;
+            let count =
+                digest::read_some(&mut source, &mut chunk).map_err(|error| self.failed(error))?;
             if count == 0 {
                 break;
             }
             hasher.update(&chunk[..count]);
-            temporary.write(&chunk[..count]).map_err(|error| self.failed(error))?;
+            temporary
+                .write(&chunk[..count])
+                .map_err(|error| self.failed(error))?;
         }
         self.finish(temporary, digest::hex(hasher))
     }
 
     /// Begins new content beside the old, invisibly, that comes in pieces.
     pub(super) fn grow(self) -> Result<Growing, WriteError> {
-        Ok(Growing { temporary: self.temporary()?, target: self, hasher: Sha256::new(), bytes: 0 })
+        Ok(Growing {
+            temporary: self.temporary()?,
+            target: self,
+            hasher: Sha256::new(),
+            bytes: 0,
+        })
     }
 
     fn stage_now(self, content: &[u8]) -> Result<Staged, WriteError> {
         let temporary = self.temporary()?;
-        temporary.write(content).map_err(|error| self.failed(error))?;
+        temporary
+            .write(content)
+            .map_err(|error| self.failed(error))?;
         self.finish(temporary, digest::of_bytes(content))
     }
 
@@ -211,11 +252,18 @@ impl Target {
     fn finish(self, temporary: Temporary, sha256: String) -> Result<Staged, WriteError> {
         self.dress(&temporary).map_err(|error| self.failed(error))?;
         temporary.sync().map_err(|error| self.failed(error))?;
-        Ok(Staged { temporary, sha256, target: self })
+        Ok(Staged {
+            temporary,
+            sha256,
+            target: self,
+        })
     }
 
     fn failed(&self, source: impl Into<io::Error>) -> WriteError {
-        WriteError::Io { path: self.path.clone(), source: source.into() }
+        WriteError::Io {
+            path: self.path.clone(),
+            source: source.into(),
+        }
     }
 
     /// Gives the new file the old one's owner and mode, without the bits that lend its owner's rights to others:
@@ -244,9 +292,9 @@ impl Target {
         match (now, &self.old) {
             (Ok(now), Some(old)) if old.is_still(&now) => Ok(()),
             (Err(Errno::NOENT), None) => Ok(()),
-            (Ok(_), _) | (Err(Errno::NOENT), _) => {
-                Err(WriteError::ChangedMeanwhile { path: self.path.clone() })
-            }
+            (Ok(_), _) | (Err(Errno::NOENT), _) => Err(WriteError::ChangedMeanwhile {
+                path: self.path.clone(),
+            }),
             (Err(error), _) => Err(self.failed(error)),
         }
     }
@@ -264,7 +312,9 @@ pub(super) struct Growing {
 impl Growing {
     /// Takes another piece.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), WriteError> {
-        self.temporary.write(piece).map_err(|error| self.target.failed(error))?;
+        self.temporary
+            .write(piece)
+            .map_err(|error| self.target.failed(error))?;
         self.hasher.update(piece);
         self.bytes += piece.len() as u64;
         Ok(())
@@ -277,7 +327,12 @@ impl Growing {
 
     /// All pieces have come.
     pub(super) fn finish(self) -> Result<Staged, WriteError> {
-        let Self { temporary, target, hasher, .. } = self;
+        let Self {
+            temporary,
+            target,
+            hasher,
+            ..
+        } = self;
         target.finish(temporary, digest::hex(hasher))
     }
 }
@@ -304,18 +359,29 @@ impl Staged {
         }
         let placed = match (taking, &target.old) {
             (Taking::Unchanged, None) => self.temporary.take_new(&target.name),
-            (Taking::Unchanged, Some(_)) | (Taking::Any, _) => self.temporary.take_over(&target.name),
+            (Taking::Unchanged, Some(_)) | (Taking::Any, _) => {
+                self.temporary.take_over(&target.name)
+            }
         };
         match placed {
             Ok(()) => {}
-            Err(Errno::EXIST) => return Err(WriteError::ChangedMeanwhile { path: target.path.clone() }),
+            Err(Errno::EXIST) => {
+                return Err(WriteError::ChangedMeanwhile {
+                    path: target.path.clone(),
+                });
+            }
             Err(error) => return Err(target.failed(error)),
         }
         let stat = fstat(self.temporary.file()).ok();
         let path = self.target.path.clone();
         let synced = sync_directory(&self.target.parent).and_then(|()| self.target.made.keep());
         let durable = synced.map_err(|source| WriteError::NotDurable { path, source });
-        Ok(Written { target: self.target, sha256: self.sha256, stat, durable })
+        Ok(Written {
+            target: self.target,
+            sha256: self.sha256,
+            stat,
+            durable,
+        })
     }
 }
 
@@ -339,7 +405,10 @@ impl Written {
     pub(super) fn undo(self) -> Result<(), WriteError> {
         let Self { target, stat, .. } = self;
         let now = statat(&*target.parent, &target.name, AtFlags::SYMLINK_NOFOLLOW);
-        let is_ours = now.ok().zip(stat).is_some_and(|(now, then)| old_file::same(&now, &then));
+        let is_ours = now
+            .ok()
+            .zip(stat)
+            .is_some_and(|(now, then)| old_file::same(&now, &then));
         if !is_ours {
             return Err(WriteError::ChangedMeanwhile { path: target.path });
         }

@@ -46,7 +46,10 @@ pub(super) async fn keep(
     media_type: &str,
     bytes: &[u8],
 ) -> Result<ArtifactRef, ArtifactError> {
-    begin(context, media_type, [bytes, &[]]).await?.finish().await
+    begin(context, media_type, [bytes, &[]])
+        .await?
+        .finish()
+        .await
 }
 
 async fn begin(
@@ -65,7 +68,15 @@ impl<'a> Incoming<'a> {
     pub(super) fn new(response: Response, deadline: Deadline, context: &'a CallContext) -> Self {
         let host = response.url().host_str().unwrap_or_default().to_owned();
         let expected = response.content_length();
-        Self { response, host, deadline, context, received: 0, reported: 0, expected }
+        Self {
+            response,
+            host,
+            deadline,
+            context,
+            received: 0,
+            reported: 0,
+            expected,
+        }
     }
 
     /// The next piece; `None` at the end.
@@ -99,7 +110,9 @@ impl<'a> Incoming<'a> {
         let announced = self.expected;
         let mut bytes = Vec::new();
         while let Some(chunk) = self.next().await? {
-            let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+            let room = usize::try_from(limit)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(bytes.len());
             if chunk.len() > room {
                 bytes.extend_from_slice(&chunk[..room]);
                 let kept = match beyond {
@@ -108,15 +121,31 @@ impl<'a> Incoming<'a> {
                         self.keep(&bytes, &chunk[room..], media_type, most).await
                     }
                 };
-                return Ok(Body { bytes, whole: false, announced, kept });
+                return Ok(Body {
+                    bytes,
+                    whole: false,
+                    announced,
+                    kept,
+                });
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(Body { bytes, whole: true, announced, kept: None })
+        Ok(Body {
+            bytes,
+            whole: true,
+            announced,
+            kept: None,
+        })
     }
 
     /// Hands over what was read, and all that still comes. Where it cannot be kept, what was read is what there is.
-    async fn keep(&mut self, head: &[u8], next: &[u8], media_type: &str, most: u64) -> Option<ArtifactRef> {
+    async fn keep(
+        &mut self,
+        head: &[u8],
+        next: &[u8],
+        media_type: &str,
+        most: u64,
+    ) -> Option<ArtifactRef> {
         let mut sink = begin(self.context, media_type, [head, next]).await.ok()?;
         // A body that ends badly, or never, must not cost the part that was read.
         while let Some(chunk) = self.next().await.ok()? {
@@ -134,7 +163,9 @@ impl<'a> Incoming<'a> {
         self.reported = self.received;
         self.context.progress(Progress {
             message: format!("receiving from {}", self.host),
-            percent: self.expected.map(|all| 100.0 * self.received as f64 / all.max(1) as f64),
+            percent: self
+                .expected
+                .map(|all| 100.0 * self.received as f64 / all.max(1) as f64),
             done: Some(self.received),
             total: self.expected,
         });

@@ -30,15 +30,26 @@ pub(super) fn decode(bytes: &[u8], label: Option<&str>, is_html: bool, cut: bool
         // A page that could be read as far as its `<meta>` is no UTF-16, whatever the `<meta>` says.
         Encoding::for_label(label.as_bytes()).map(Encoding::output_encoding)
     };
-    let encoding = bom.or_else(named).or_else(meta).unwrap_or_else(|| guess(bytes, cut));
+    let encoding = bom
+        .or_else(named)
+        .or_else(meta)
+        .unwrap_or_else(|| guess(bytes, cut));
     let (text, encoding, damaged) = encoding.decode(bytes);
     let mut text = text.into_owned();
     if cut && damaged && encoding == UTF_8 && text.ends_with('\u{fffd}') {
         text.pop();
         let damaged = text.contains('\u{fffd}');
-        return Decoded { text, charset: encoding.name(), damaged };
+        return Decoded {
+            text,
+            charset: encoding.name(),
+            damaged,
+        };
     }
-    Decoded { text, charset: encoding.name(), damaged }
+    Decoded {
+        text,
+        charset: encoding.name(),
+        damaged,
+    }
 }
 
 fn guess(bytes: &[u8], cut: bool) -> &'static Encoding {
@@ -61,10 +72,14 @@ pub(super) fn is_text(media_type: Option<&str>, charset: Option<&str>, bytes: &[
     }
     match media_type {
         Some(media_type) if is_text_type(media_type) => true,
-        Some("application/octet-stream" | "binary/octet-stream") | None => match std::str::from_utf8(head) {
-            Ok(_) => true,
-            Err(error) => error.error_len().is_none() && head.len() < bytes.len().max(LOOK_BYTES),
-        },
+        Some("application/octet-stream" | "binary/octet-stream") | None => {
+            match std::str::from_utf8(head) {
+                Ok(_) => true,
+                Err(error) => {
+                    error.error_len().is_none() && head.len() < bytes.len().max(LOOK_BYTES)
+                }
+            }
+        }
         Some(_) => charset.is_some(),
     }
 }
@@ -92,7 +107,8 @@ fn is_text_type(media_type: &str) -> bool {
 
 /// Whether the body is JSON.
 pub(super) fn is_json(media_type: Option<&str>) -> bool {
-    media_type.is_some_and(|media_type| media_type == "application/json" || media_type.ends_with("+json"))
+    media_type
+        .is_some_and(|media_type| media_type == "application/json" || media_type.ends_with("+json"))
 }
 
 /// Whether the body is HTML. Where nothing is said, its beginning tells.
@@ -115,20 +131,60 @@ mod tests {
     fn charsets_are_found_where_they_are_said() {
         let check = |bytes: &[u8], label: Option<&str>, html: bool, text: &str, charset: &str| {
             let decoded = decode(bytes, label, html, false);
-            assert_eq!((decoded.text.as_str(), decoded.charset), (text, charset), "{bytes:?}");
+            assert_eq!(
+                (decoded.text.as_str(), decoded.charset),
+                (text, charset),
+                "{bytes:?}"
+            );
         };
         check("größe".as_bytes(), None, false, "größe", "UTF-8");
-        check(b"gr\xf6\xdfe", Some("iso-8859-1"), false, "größe", "windows-1252");
+        check(
+            b"gr\xf6\xdfe",
+            Some("iso-8859-1"),
+            false,
+            "größe",
+            "windows-1252",
+        );
         check(b"gr\xf6\xdfe", None, false, "größe", "windows-1252");
         check(b"\xef\xbb\xbfa", Some("iso-8859-1"), false, "a", "UTF-8");
         check(b"\xff\xfea\0b\0", None, false, "ab", "UTF-16LE");
         check(b"a\0b\0", Some("utf-16le"), false, "ab", "UTF-16LE");
-        check(b"\x93\xfa\x96{", Some("Shift_JIS"), false, "日本", "Shift_JIS");
-        check(b"<meta charset=shift_jis>\x93\xfa", None, true, "<meta charset=shift_jis>日", "Shift_JIS");
-        check(b"<meta charset=utf-16>\xc3\xb6", None, true, "<meta charset=utf-16>ö", "UTF-8");
-        check(b"<meta charset=shift_jis>", None, false, "<meta charset=shift_jis>", "UTF-8");
+        check(
+            b"\x93\xfa\x96{",
+            Some("Shift_JIS"),
+            false,
+            "日本",
+            "Shift_JIS",
+        );
+        check(
+            b"<meta charset=shift_jis>\x93\xfa",
+            None,
+            true,
+            "<meta charset=shift_jis>日",
+            "Shift_JIS",
+        );
+        check(
+            b"<meta charset=utf-16>\xc3\xb6",
+            None,
+            true,
+            "<meta charset=utf-16>ö",
+            "UTF-8",
+        );
+        check(
+            b"<meta charset=shift_jis>",
+            None,
+            false,
+            "<meta charset=shift_jis>",
+            "UTF-8",
+        );
         check(b"a", Some("no-such-charset"), false, "a", "UTF-8");
-        check(b"+ADw-script+AD4-", Some("utf-7"), true, "+ADw-script+AD4-", "UTF-8");
+        check(
+            b"+ADw-script+AD4-",
+            Some("utf-7"),
+            true,
+            "+ADw-script+AD4-",
+            "UTF-8",
+        );
     }
 
     #[test]
@@ -140,7 +196,11 @@ mod tests {
     #[test]
     fn text_is_told_from_other_bodies() {
         let check = |media_type: Option<&str>, bytes: &[u8], text: bool| {
-            assert_eq!(is_text(media_type, None, bytes), text, "{media_type:?} {bytes:?}");
+            assert_eq!(
+                is_text(media_type, None, bytes),
+                text,
+                "{media_type:?} {bytes:?}"
+            );
         };
         check(Some("text/plain"), b"a", true);
         check(Some("application/problem+json"), b"{}", true);

@@ -45,7 +45,10 @@ pub(super) enum ClientError {
 
 impl Clients {
     pub(super) fn new(names: Arc<dyn NameLookup>) -> Self {
-        Self { names, built: Default::default() }
+        Self {
+            names,
+            built: Default::default(),
+        }
     }
 
     /// The client for a target. A failure is not kept: somebody may install certificates.
@@ -64,7 +67,10 @@ impl Clients {
     fn build(&self, encrypted: bool, reach: Reach) -> Result<Client, ClientError> {
         let client = ClientBuilder::new()
             .tls_backend_preconfigured(tls(encrypted)?)
-            .dns_resolver(GuardedNames { names: self.names.clone(), reach })
+            .dns_resolver(GuardedNames {
+                names: self.names.clone(),
+                reach,
+            })
             // A proxy from the environment would look names up where nobody guards them.
             .no_proxy()
             .redirect(redirect::Policy::none())
@@ -87,7 +93,9 @@ pub(crate) fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
         builder.with_platform_verifier()?.with_no_client_auth()
     } else {
         // Never used, and a machine without certificates can still make plain requests.
-        builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+        builder
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth()
     };
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)

@@ -62,12 +62,18 @@ pub(crate) async fn download(
     sink: &mut Sink<'_>,
 ) -> Result<(), DownloadError> {
     let clients = Clients::new(settings.names.clone());
-    let deadline = Deadline { at: Instant::now() + time, after: time };
+    let deadline = Deadline {
+        at: Instant::now() + time,
+        after: time,
+    };
     let target = Target::parse(url, &settings.private).map_err(HttpError::from)?;
     let mut response = follow(&clients, settings, target, deadline).await?;
     let host = response.url().host_str().unwrap_or_default().to_owned();
     if !response.status().is_success() {
-        return Err(DownloadError::Status { host, status: response.status().as_u16() });
+        return Err(DownloadError::Status {
+            host,
+            status: response.status().as_u16(),
+        });
     }
     let total = response.content_length();
     let mut received = 0;
@@ -79,7 +85,9 @@ pub(crate) async fn download(
             received,
             source: source.without_url(),
         };
-        let Some(chunk) = chunk.map_err(cut_off)? else { return Ok(()) };
+        let Some(chunk) = chunk.map_err(cut_off)? else {
+            return Ok(());
+        };
         received += chunk.len() as u64;
         if received > limit {
             return Err(DownloadError::TooLarge { limit });
@@ -96,21 +104,33 @@ async fn follow(
 ) -> Result<Response, HttpError> {
     for _ in 0..=MAX_REDIRECTS {
         let response = send(clients, &target, deadline).await?;
-        let Some(next) = next(&target.url, &response)? else { return Ok(response) };
+        let Some(next) = next(&target.url, &response)? else {
+            return Ok(response);
+        };
         target = Target::of(next, &settings.private)
             .map_err(|refusal| HttpError::Redirected(Box::new(refusal.into())))?;
     }
-    Err(HttpError::TooManyRedirects { limit: MAX_REDIRECTS, to: target.url.to_string() })
+    Err(HttpError::TooManyRedirects {
+        limit: MAX_REDIRECTS,
+        to: target.url.to_string(),
+    })
 }
 
-async fn send(clients: &Clients, target: &Target, deadline: Deadline) -> Result<Response, HttpError> {
+async fn send(
+    clients: &Clients,
+    target: &Target,
+    deadline: Deadline,
+) -> Result<Response, HttpError> {
     let host = || target.url.host_str().unwrap_or_default().to_owned();
     let mut request = Request::new(reqwest::Method::GET, target.url.clone());
     // The digest is that of the file itself.
-    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    request
+        .headers_mut()
+        .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let answer = tokio::time::timeout_at(deadline.at, clients.of(target)?.execute(request)).await;
-    let response =
-        answer.map_err(|_| deadline.missed(host(), 0))?.map_err(|error| HttpError::sending(host(), error))?;
+    let response = answer
+        .map_err(|_| deadline.missed(host(), 0))?
+        .map_err(|error| HttpError::sending(host(), error))?;
     if let Some(peer) = response.remote_addr() {
         target.check_peer(peer.ip())?;
     }
@@ -122,12 +142,17 @@ fn next(from: &Url, response: &Response) -> Result<Option<Url>, HttpError> {
     if !response.status().is_redirection() {
         return Ok(None);
     }
-    let bad = || HttpError::BadLocation { from: from.to_string() };
+    let bad = || HttpError::BadLocation {
+        from: from.to_string(),
+    };
     let location = response.headers().get(LOCATION).ok_or_else(bad)?;
     let location = location.to_str().map_err(|_| bad())?;
     let url = from.join(location).map_err(|_| bad())?;
     match from.scheme() == "https" && url.scheme() == "http" {
-        true => Err(HttpError::Downgrade { from: from.to_string(), to: url.to_string() }),
+        true => Err(HttpError::Downgrade {
+            from: from.to_string(),
+            to: url.to_string(),
+        }),
         false => Ok(Some(url)),
     }
 }

@@ -16,13 +16,27 @@ pub(super) enum HttpError {
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error("`{host}` cannot be reached: {}", told(.source))]
-    Connect { host: String, source: reqwest::Error },
+    Connect {
+        host: String,
+        source: reqwest::Error,
+    },
     #[error("the exchange with `{host}` broke off: {}", told(.source))]
-    Broken { host: String, source: reqwest::Error },
+    Broken {
+        host: String,
+        source: reqwest::Error,
+    },
     #[error("the answer of `{host}` ended after {received} bytes, in the middle: {}", told(.source))]
-    CutOff { host: String, received: u64, source: reqwest::Error },
+    CutOff {
+        host: String,
+        received: u64,
+        source: reqwest::Error,
+    },
     #[error("`{host}` had not answered in full after {} s ({received} bytes of the body had come)", .after.as_secs_f32())]
-    Deadline { host: String, after: Duration, received: u64 },
+    Deadline {
+        host: String,
+        after: Duration,
+        received: u64,
+    },
     #[error("more than {limit} redirects; the last one led to `{to}`")]
     TooManyRedirects { limit: usize, to: String },
     #[error("the redirects go round in a circle, back to `{to}`")]
@@ -73,9 +87,11 @@ impl HttpError {
         match self {
             Self::Refused(refusal) => refusal.into_failure().untouched(),
             // The request before the redirect may have changed something.
-            Self::Redirected(error) => {
-                ToolFailure { message: failure.message, untouched: None, ..error.into_failure() }
-            }
+            Self::Redirected(error) => ToolFailure {
+                message: failure.message,
+                untouched: None,
+                ..error.into_failure()
+            },
             Self::Client(ClientError::Tls(_)) => failure
                 .code("no_certificates")
                 .hint("install the system's certificates (package `ca-certificates`)")
@@ -84,21 +100,21 @@ impl HttpError {
             Self::Connect { .. } => failure.code("cannot_connect").untouched(),
             Self::Broken { .. } => failure.code("broken_exchange"),
             Self::CutOff { .. } => failure.code("cut_off"),
-            Self::Deadline { .. } => {
-                failure.code("timeout").hint("give a longer `timeout_seconds`, or ask for less")
-            }
+            Self::Deadline { .. } => failure
+                .code("timeout")
+                .hint("give a longer `timeout_seconds`, or ask for less"),
             Self::TooManyRedirects { .. } => failure.code("too_many_redirects"),
             Self::RedirectLoop { .. } => failure.code("redirect_loop"),
-            Self::Downgrade { .. } => {
-                failure.code("downgrade").hint("request the unencrypted URL itself if that is meant")
-            }
-            Self::Kept { .. } => {
-                failure.code("kept_by_rule").hint("request that URL itself: then it is decided on as it is")
-            }
+            Self::Downgrade { .. } => failure
+                .code("downgrade")
+                .hint("request the unencrypted URL itself if that is meant"),
+            Self::Kept { .. } => failure
+                .code("kept_by_rule")
+                .hint("request that URL itself: then it is decided on as it is"),
             Self::BadLocation { .. } => failure.code("bad_redirect"),
-            Self::TooLarge { .. } => {
-                failure.code("too_large").hint("`max_bytes` can be raised up to the operator's limit")
-            }
+            Self::TooLarge { .. } => failure
+                .code("too_large")
+                .hint("`max_bytes` can be raised up to the operator's limit"),
         }
     }
 

@@ -74,7 +74,10 @@ impl Deadline {
     pub(super) fn new(wish: Duration, host: std::time::Instant) -> Self {
         let now = Instant::now();
         let after = wish.min(Instant::from_std(host).saturating_duration_since(now));
-        Self { at: now + after, after }
+        Self {
+            at: now + after,
+            after,
+        }
     }
 
     /// Waits for the next piece of a body; `None` where the deadline passed.
@@ -91,7 +94,11 @@ impl Deadline {
     }
 
     pub(super) fn missed(self, host: String, received: u64) -> HttpError {
-        HttpError::Deadline { host, after: self.after, received }
+        HttpError::Deadline {
+            host,
+            after: self.after,
+            received,
+        }
     }
 }
 
@@ -107,7 +114,9 @@ pub(super) async fn run(
     let mut seen: HashSet<(Method, Url)> = HashSet::new();
     loop {
         seen.insert((outgoing.method.clone(), outgoing.target.url.clone()));
-        let response = send(clients, &outgoing, deadline).await.map_err(|error| later(error, &hops))?;
+        let response = send(clients, &outgoing, deadline)
+            .await
+            .map_err(|error| later(error, &hops))?;
         let step = match outgoing.redirects {
             Redirects::Follow => next(&outgoing, &response).map_err(|error| later(error, &hops))?,
             Redirects::Show => Next::Stay(None),
@@ -115,16 +124,27 @@ pub(super) async fn run(
         let (url, keep_body) = match step {
             Next::Go { url, keep_body } => (url, keep_body),
             Next::Stay(stopped_because) => {
-                return Ok(Arrived { response, target: outgoing.target, hops, stopped_because });
+                return Ok(Arrived {
+                    response,
+                    target: outgoing.target,
+                    hops,
+                    stopped_because,
+                });
             }
         };
         let target = Target::of(url, &settings.private)
             .map_err(|refusal| HttpError::Redirected(Box::new(refusal.into())))?;
         let to = target.url.to_string();
         if hops.len() == MAX_REDIRECTS {
-            return Err(HttpError::TooManyRedirects { limit: MAX_REDIRECTS, to });
+            return Err(HttpError::TooManyRedirects {
+                limit: MAX_REDIRECTS,
+                to,
+            });
         }
-        hops.push(Hop { status: response.status().as_u16(), to: to.clone() });
+        hops.push(Hop {
+            status: response.status().as_u16(),
+            to: to.clone(),
+        });
         let from = outgoing.target.url.to_string();
         outgoing.turn_to(target, keep_body);
         if !context.may_request(outgoing.method.as_str(), &to) {
@@ -140,8 +160,14 @@ impl<'a> Outgoing<'a> {
     /// Looks at the credential's secret, for the request and for whoever must keep it out of the result. Fails with
     /// the credential's name if the secret can be in no header.
     pub(super) fn reveal(&mut self) -> Result<Option<&'a Credential>, String> {
-        let Some((credential, value)) = &mut self.credential else { return Ok(None) };
-        *value = Some(credential.header_value().ok_or_else(|| credential.name.clone())?);
+        let Some((credential, value)) = &mut self.credential else {
+            return Ok(None);
+        };
+        *value = Some(
+            credential
+                .header_value()
+                .ok_or_else(|| credential.name.clone())?,
+        );
         Ok(Some(*credential))
     }
 
@@ -151,23 +177,34 @@ impl<'a> Outgoing<'a> {
                 self.method = Method::GET;
             }
             self.body = None;
-            let of_the_body: Vec<HeaderName> =
-                self.headers.keys().filter(|name| name.as_str().starts_with("content-")).cloned().collect();
+            let of_the_body: Vec<HeaderName> = self
+                .headers
+                .keys()
+                .filter(|name| name.as_str().starts_with("content-"))
+                .cloned()
+                .collect();
             for name in of_the_body {
                 self.headers.remove(name);
             }
         }
         let same = same_origin(&self.target.url, &target.url);
         if !same {
-            let keys: Vec<HeaderName> =
-                self.headers.keys().filter(|name| stays_with_its_origin(name)).cloned().collect();
+            let keys: Vec<HeaderName> = self
+                .headers
+                .keys()
+                .filter(|name| stays_with_its_origin(name))
+                .cloned()
+                .collect();
             for name in keys {
                 self.headers.remove(name);
             }
         }
         // Once dropped it does not come back, not even where the way leads home again.
         self.credential = self.credential.take().filter(|(credential, _)| {
-            same && credential.urls.iter().any(|prefix| prefix.covers(&target.url))
+            same && credential
+                .urls
+                .iter()
+                .any(|prefix| prefix.covers(&target.url))
         });
         self.target = target;
     }
@@ -177,12 +214,18 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-async fn send(clients: &Clients, outgoing: &Outgoing<'_>, deadline: Deadline) -> Result<Response, HttpError> {
+async fn send(
+    clients: &Clients,
+    outgoing: &Outgoing<'_>,
+    deadline: Deadline,
+) -> Result<Response, HttpError> {
     let client = clients.of(&outgoing.target)?;
     let mut request = Request::new(outgoing.method.clone(), outgoing.target.url.clone());
     *request.headers_mut() = outgoing.headers.clone();
     if let Some((credential, Some(value))) = &outgoing.credential {
-        request.headers_mut().insert(credential.header.name.clone(), value.clone());
+        request
+            .headers_mut()
+            .insert(credential.header.name.clone(), value.clone());
     }
     *request.body_mut() = outgoing.body.clone().map(Into::into);
     let answer = tokio::time::timeout_at(deadline.at, client.execute(request)).await;
@@ -221,7 +264,9 @@ fn next(outgoing: &Outgoing<'_>, response: &Response) -> Result<Next, HttpError>
     let from = &outgoing.target.url;
     let keep_body = match response.status() {
         // What everybody does, and what the standard allows: a POST becomes a GET.
-        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if outgoing.method == Method::POST => KeepBody::No,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if outgoing.method == Method::POST => {
+            KeepBody::No
+        }
         StatusCode::SEE_OTHER if outgoing.method == Method::GET => KeepBody::Yes,
         StatusCode::SEE_OTHER => KeepBody::No,
         StatusCode::MOVED_PERMANENTLY
@@ -233,11 +278,16 @@ fn next(outgoing: &Outgoing<'_>, response: &Response) -> Result<Next, HttpError>
     let Some(location) = response.headers().get(LOCATION) else {
         return Ok(Next::Stay(None));
     };
-    let bad = || HttpError::BadLocation { from: from.to_string() };
+    let bad = || HttpError::BadLocation {
+        from: from.to_string(),
+    };
     let location = std::str::from_utf8(location.as_bytes()).map_err(|_| bad())?;
     let url = from.join(location).map_err(|_| bad())?;
     if from.scheme() == "https" && url.scheme() == "http" {
-        return Err(HttpError::Downgrade { from: from.to_string(), to: url.to_string() });
+        return Err(HttpError::Downgrade {
+            from: from.to_string(),
+            to: url.to_string(),
+        });
     }
     // The call was decided on for the host it names. To change something elsewhere is another call.
     let harmless = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&outgoing.method);
@@ -254,7 +304,10 @@ fn next(outgoing: &Outgoing<'_>, response: &Response) -> Result<Next, HttpError>
 
 /// The media type an answer says it has, without parameters and in lower case, and its `charset`.
 pub(super) fn media_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
-    let Some(text) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+    let Some(text) = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
         return (None, None);
     };
     let mut parts = text.split(';');
@@ -262,7 +315,9 @@ pub(super) fn media_type(headers: &HeaderMap) -> (Option<String>, Option<String>
     let charset = parts.find_map(|part| {
         let (name, value) = part.split_once('=')?;
         let value = value.trim().trim_matches('"');
-        name.trim().eq_ignore_ascii_case("charset").then(|| value.to_owned())
+        name.trim()
+            .eq_ignore_ascii_case("charset")
+            .then(|| value.to_owned())
     });
     ((!essence.is_empty()).then_some(essence), charset)
 }

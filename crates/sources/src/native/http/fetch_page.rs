@@ -20,8 +20,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    Access, CallContext, CallInput, Content, Declaration, EffectClass, Effects, ErrorClass, Refusal, Tool,
-    ToolCall, ToolFailure, ToolOutput, Truncation, visible_line, visible_text,
+    Access, CallContext, CallInput, Content, Declaration, EffectClass, Effects, ErrorClass,
+    Refusal, Tool, ToolCall, ToolFailure, ToolOutput, Truncation, visible_line, visible_text,
 };
 
 pub(super) use self::tokens::meta_charset;
@@ -130,8 +130,13 @@ impl FetchPage {
         arguments: &Arguments<'_>,
         context: CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
-        let target = self.target(arguments.url).map_err(|refusal| refusal.into_failure().untouched())?;
-        let deadline = Deadline::new(Duration::from_secs(arguments.timeout_seconds), context.deadline());
+        let target = self
+            .target(arguments.url)
+            .map_err(|refusal| refusal.into_failure().untouched())?;
+        let deadline = Deadline::new(
+            Duration::from_secs(arguments.timeout_seconds),
+            context.deadline(),
+        );
         let mut headers = HeaderMap::new();
         let accept = "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,*/*;q=0.5";
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
@@ -145,12 +150,16 @@ impl FetchPage {
         };
         let Network { settings, clients } = &*self.network;
         let arrived = exchange::run(clients, settings, outgoing, deadline, &context).await;
-        let Arrived { response, target, .. } = arrived.map_err(HttpError::into_failure)?;
+        let Arrived {
+            response, target, ..
+        } = arrived.map_err(HttpError::into_failure)?;
         let status = response.status();
         let (said, label) = media_type(response.headers());
         let incoming = Incoming::new(response, deadline, &context);
-        let body =
-            incoming.read(settings.max_body_bytes, Beyond::LeaveIt).await.map_err(HttpError::into_failure)?;
+        let body = incoming
+            .read(settings.max_body_bytes, Beyond::LeaveIt)
+            .await
+            .map_err(HttpError::into_failure)?;
         if !charset::is_text(said.as_deref(), label.as_deref(), &body.bytes) {
             return Err(not_text(said.as_deref(), target.url.as_str()));
         }
@@ -166,9 +175,13 @@ impl FetchPage {
         // It is quick, but a large page would keep others waiting on this thread. What was given up ends by itself at
         // the deadline.
         let read = tokio::task::spawn_blocking(move || work.run(deadline.at.into_std())).await;
-        let read =
-            read.map_err(|_| ToolFailure::new("the page could not be converted").code("conversion"))?;
-        let missed = |OutOfTime| deadline.missed(arguments.url.to_owned(), body_bytes).into_failure();
+        let read = read
+            .map_err(|_| ToolFailure::new("the page could not be converted").code("conversion"))?;
+        let missed = |OutOfTime| {
+            deadline
+                .missed(arguments.url.to_owned(), body_bytes)
+                .into_failure()
+        };
         let read = read.map_err(missed)?;
         report(read, status, arguments)
     }
@@ -204,10 +217,20 @@ impl Reading {
         };
         let page = match style.filter(|_| is_html) {
             Some(style) => convert::convert(&decoded.text, &self.url, style, until)?,
-            None => Page { title: None, text: decoded.text, cut: false },
+            None => Page {
+                title: None,
+                text: decoded.text,
+                cut: false,
+            },
         };
         let whole = self.whole && !page.cut;
-        Ok(Read { url: self.url, said: self.said, page, charset: decoded.charset, whole })
+        Ok(Read {
+            url: self.url,
+            said: self.said,
+            page,
+            charset: decoded.charset,
+            whole,
+        })
     }
 }
 
@@ -238,16 +261,22 @@ impl Tool for FetchPage {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         check_seconds(arguments.timeout_seconds)?;
         if !(1..=MAX_CHARS).contains(&arguments.max_chars) {
-            let message =
-                format!("`{}` characters are not possible; give 1 to {MAX_CHARS}", arguments.max_chars);
+            let message = format!(
+                "`{}` characters are not possible; give 1 to {MAX_CHARS}",
+                arguments.max_chars
+            );
             return Err(Refusal::invalid("/max_chars", message));
         }
-        self.target(arguments.url).map(|_| ()).map_err(|refusal| refusal.into_refusal())
+        self.target(arguments.url)
+            .map(|_| ())
+            .map_err(|refusal| refusal.into_refusal())
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
         let target = self.target(input.arguments().str("url")?).ok()?;
-        let mut effects = Effects::of(EffectClass::Network).using(key(&target), Access::Read).idempotent();
+        let mut effects = Effects::of(EffectClass::Network)
+            .using(key(&target), Access::Read)
+            .idempotent();
         effects.concurrency_safe = true;
         Some(effects)
     }
@@ -268,17 +297,34 @@ fn not_text(said: Option<&str>, url: &str) -> ToolFailure {
         .untouched()
 }
 
-fn report(read: Read, status: StatusCode, arguments: &Arguments<'_>) -> Result<ToolOutput, ToolFailure> {
-    let Read { url, said, page, charset, whole } = read;
+fn report(
+    read: Read,
+    status: StatusCode,
+    arguments: &Arguments<'_>,
+) -> Result<ToolOutput, ToolFailure> {
+    let Read {
+        url,
+        said,
+        page,
+        charset,
+        whole,
+    } = read;
     if !status.is_success() {
         return Err(bad_status(&url, status, &page));
     }
     let total_chars = page.text.chars().count();
-    let shown: String = page.text.chars().skip(arguments.offset).take(arguments.max_chars).collect();
+    let shown: String = page
+        .text
+        .chars()
+        .skip(arguments.offset)
+        .take(arguments.max_chars)
+        .collect();
     let chars = shown.chars().count();
     if chars == 0 && arguments.offset > 0 {
-        let message =
-            format!("`{}` is behind the end: the page has {total_chars} characters", arguments.offset);
+        let message = format!(
+            "`{}` is behind the end: the page has {total_chars} characters",
+            arguments.offset
+        );
         return Err(ToolFailure::invalid(message).code("behind_the_end"));
     }
     let end = arguments.offset + chars;
@@ -297,17 +343,34 @@ fn report(read: Read, status: StatusCode, arguments: &Arguments<'_>) -> Result<T
     });
     let mut text = String::new();
     if arguments.offset == 0 {
-        let title =
-            page.title.as_deref().map(|title| format!("{}\n", visible_line(title))).unwrap_or_default();
+        let title = page
+            .title
+            .as_deref()
+            .map(|title| format!("{}\n", visible_line(title)))
+            .unwrap_or_default();
         text = format!("{title}{url}\n\n");
     }
     text.push_str(
-        if total_chars == 0 { "(the page has no text)".into() } else { visible_text(&shown) }.as_ref(),
+        if total_chars == 0 {
+            "(the page has no text)".into()
+        } else {
+            visible_text(&shown)
+        }
+        .as_ref(),
     );
-    if let Some(hint) = truncated.as_ref().and_then(|truncated| truncated.hint.as_deref()) {
-        text.push_str(&format!("\n\n[characters {} to {end} of {total_chars}; {hint}]", arguments.offset));
+    if let Some(hint) = truncated
+        .as_ref()
+        .and_then(|truncated| truncated.hint.as_deref())
+    {
+        text.push_str(&format!(
+            "\n\n[characters {} to {end} of {total_chars}; {hint}]",
+            arguments.offset
+        ));
     }
-    let summary = format!("{total_chars} characters from {}", url.host_str().unwrap_or_default());
+    let summary = format!(
+        "{total_chars} characters from {}",
+        url.host_str().unwrap_or_default()
+    );
     let result = PageResult {
         url: url.to_string(),
         status: status.as_u16(),
@@ -319,8 +382,9 @@ fn report(read: Read, status: StatusCode, arguments: &Arguments<'_>) -> Result<T
         total_chars,
         incomplete: !whole,
     };
-    let mut output =
-        ToolOutput::text(text).with_summary(summary).with_structured(serde_json::to_value(&result)?);
+    let mut output = ToolOutput::text(text)
+        .with_summary(summary)
+        .with_structured(serde_json::to_value(&result)?);
     output.truncated = truncated;
     output.is_empty = total_chars == 0;
     Ok(output)
@@ -331,8 +395,9 @@ fn bad_status(url: &Url, status: StatusCode, page: &Page) -> ToolFailure {
         true => ErrorClass::DependencyUnavailable,
         false => ErrorClass::ExecutionFailed,
     };
-    let mut failure =
-        ToolFailure::of(class, format!("`{url}` answered {status}")).code("http_status").untouched();
+    let mut failure = ToolFailure::of(class, format!("`{url}` answered {status}"))
+        .code("http_status")
+        .untouched();
     failure.details = Some(json!({ "status": status.as_u16() }));
     let head: String = page.text.chars().take(ERROR_CHARS).collect();
     if !head.is_empty() {

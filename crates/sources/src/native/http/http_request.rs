@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_model::{
-    Access, AccessKind, ArgumentKind, ArgumentMeaning, CallContext, CallInput, Declaration, EffectClass,
-    Effects, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolOutput,
+    Access, AccessKind, ArgumentKind, ArgumentMeaning, CallContext, CallInput, Declaration,
+    EffectClass, Effects, Refusal, RiskLevel, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
 use self::{
@@ -51,22 +51,42 @@ impl HttpRequest {
         if let Some(credential) =
             credential.filter(|credential| headers.contains_key(&credential.header.name))
         {
-            return Err(RequestError::CredentialHeaderGiven { name: credential.header.name.clone() });
+            return Err(RequestError::CredentialHeaderGiven {
+                name: credential.header.name.clone(),
+            });
         }
         let redirects = match arguments.follow_redirects {
             true => Redirects::Follow,
             false => Redirects::Show,
         };
         let credential = credential.map(|credential| (credential, None));
-        Ok(Outgoing { target, method: arguments.method.of_http(), headers, body, credential, redirects })
+        Ok(Outgoing {
+            target,
+            method: arguments.method.of_http(),
+            headers,
+            body,
+            credential,
+            redirects,
+        })
     }
 
-    async fn request(&self, arguments: &Arguments, context: CallContext) -> Result<ToolOutput, ToolFailure> {
-        let mut outgoing = self.outgoing(arguments).map_err(RequestError::into_failure)?;
+    async fn request(
+        &self,
+        arguments: &Arguments,
+        context: CallContext,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let mut outgoing = self
+            .outgoing(arguments)
+            .map_err(RequestError::into_failure)?;
         // Only here, after the decision, is the secret looked at.
-        let credential = outgoing.reveal().map_err(|name| RequestError::bad_secret(&name).into_failure())?;
+        let credential = outgoing
+            .reveal()
+            .map_err(|name| RequestError::bad_secret(&name).into_failure())?;
         let Network { settings, clients } = &*self.network;
-        let deadline = Deadline::new(Duration::from_secs(arguments.timeout_seconds), context.deadline());
+        let deadline = Deadline::new(
+            Duration::from_secs(arguments.timeout_seconds),
+            context.deadline(),
+        );
         let saving = match &arguments.save_to {
             Some(path) => {
                 let limit = arguments.limit(settings.max_saved_bytes, settings.max_saved_bytes);
@@ -75,19 +95,30 @@ impl HttpRequest {
             None => None,
         };
         let arrived = exchange::run(clients, settings, outgoing, deadline, &context).await;
-        let Arrived { response, target, hops, stopped_because } = arrived.map_err(HttpError::into_failure)?;
+        let Arrived {
+            response,
+            target,
+            hops,
+            stopped_because,
+        } = arrived.map_err(HttpError::into_failure)?;
         let mut answer = Answer::new(&response, &target, hops, stopped_because, credential);
         match saving {
             // What an error says is for the caller and not for the file.
             Some(saving) if response.status().is_success() => {
-                let saved = saving.run(Incoming::new(response, deadline, &context), deadline).await?;
+                let saved = saving
+                    .run(Incoming::new(response, deadline, &context), deadline)
+                    .await?;
                 answer.saved(saved)
             }
             saving => {
                 if saving.is_some() {
                     answer.note("the status is not a success, so nothing was saved".to_owned());
                 }
-                let usual = if answer.is_image() { IMAGE_BYTES } else { SHOWN_BYTES };
+                let usual = if answer.is_image() {
+                    IMAGE_BYTES
+                } else {
+                    SHOWN_BYTES
+                };
                 let limit = arguments.limit(usual, settings.max_body_bytes);
                 let media_type = answer.media_type().to_owned();
                 // Whoever says how much is wanted wants no more.
@@ -95,9 +126,14 @@ impl HttpRequest {
                     Some(_) => Beyond::LeaveIt,
                     // It has no end.
                     None if media_type == "text/event-stream" => Beyond::LeaveIt,
-                    None => Beyond::Keep { media_type: &media_type, most: settings.max_saved_bytes },
+                    None => Beyond::Keep {
+                        media_type: &media_type,
+                        most: settings.max_saved_bytes,
+                    },
                 };
-                let body = Incoming::new(response, deadline, &context).read(limit, beyond).await;
+                let body = Incoming::new(response, deadline, &context)
+                    .read(limit, beyond)
+                    .await;
                 let mut body = body.map_err(HttpError::into_failure)?;
                 if body.whole && answer.shows_only_the_head_of(&body.bytes) {
                     body.kept = body::keep(&context, &media_type, &body.bytes).await.ok();
@@ -142,14 +178,18 @@ impl Tool for HttpRequest {
             AccessKind::Credential,
             AccessKind::FileWrite,
         ];
-        interface.permission.arguments.push(ArgumentMeaning::of("method", ArgumentKind::Method));
+        interface
+            .permission
+            .arguments
+            .push(ArgumentMeaning::of("method", ArgumentKind::Method));
         declaration
     }
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments = checked_arguments(input)?;
         check_seconds(arguments.timeout_seconds)?;
-        self.outgoing(&arguments).map_err(RequestError::into_refusal)?;
+        self.outgoing(&arguments)
+            .map_err(RequestError::into_refusal)?;
         match &arguments.save_to {
             Some(path) => check_incoming(&self.workspace, path, "/save_to"),
             None => Ok(()),

@@ -51,7 +51,8 @@ impl Resolve for GuardedNames {
                 return Err(TargetRefusal::NoAddress { host: name }.into());
             }
             // Port 0 stands for the port of the URL.
-            let addresses: Addrs = Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
+            let addresses: Addrs =
+                Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })
     }

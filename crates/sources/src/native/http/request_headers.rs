@@ -51,17 +51,23 @@ pub(super) fn read(given: &BTreeMap<String, String>) -> Result<HeaderMap, Header
     if given.len() > MAX_HEADERS {
         return Err(HeaderError::TooMany { count: given.len() });
     }
-    let bytes = given.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let bytes = given
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
     if bytes > MAX_BYTES {
         return Err(HeaderError::TooLarge { bytes });
     }
     let mut headers = HeaderMap::new();
     for (name, value) in given {
-        let parsed: HeaderName = name.parse().map_err(|_| HeaderError::Name { name: name.clone() })?;
+        let parsed: HeaderName = name
+            .parse()
+            .map_err(|_| HeaderError::Name { name: name.clone() })?;
         if is_refused(&parsed) {
             return Err(HeaderError::Refused { name: parsed });
         }
-        let value = HeaderValue::from_str(value).map_err(|_| HeaderError::Value { name: name.clone() })?;
+        let value =
+            HeaderValue::from_str(value).map_err(|_| HeaderError::Value { name: name.clone() })?;
         if headers.insert(parsed.clone(), value).is_some() {
             return Err(HeaderError::Twice { name: parsed });
         }
@@ -72,8 +78,17 @@ pub(super) fn read(given: &BTreeMap<String, String>) -> Result<HeaderMap, Header
 /// Whether the header must not follow a redirect to another origin: what lets somebody in here is nobody's
 /// business there. Names nobody knows are taken for keys when they sound like it.
 pub(super) fn stays_with_its_origin(name: &HeaderName) -> bool {
-    const WORDS: [&str; 9] =
-        ["auth", "cookie", "token", "key", "secret", "credential", "session", "csrf", "xsrf"];
+    const WORDS: [&str; 9] = [
+        "auth",
+        "cookie",
+        "token",
+        "key",
+        "secret",
+        "credential",
+        "session",
+        "csrf",
+        "xsrf",
+    ];
     WORDS.iter().any(|word| name.as_str().contains(word))
 }
 
@@ -84,7 +99,10 @@ mod tests {
     use super::{HeaderError, read, stays_with_its_origin};
 
     fn headers(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -104,17 +122,30 @@ mod tests {
             "HTTP2-Settings",
         ] {
             let refused = read(&headers(&[(name, "x")]));
-            assert!(matches!(refused, Err(HeaderError::Refused { .. })), "{name}: {refused:?}");
+            assert!(
+                matches!(refused, Err(HeaderError::Refused { .. })),
+                "{name}: {refused:?}"
+            );
         }
     }
 
     #[test]
     fn line_breaks_do_not_make_headers() {
         for value in ["a\r\nHost: b", "a\nb", "a\0b", "a\rb"] {
-            assert_eq!(read(&headers(&[("X-A", value)])), Err(HeaderError::Value { name: "X-A".to_owned() }));
+            assert_eq!(
+                read(&headers(&[("X-A", value)])),
+                Err(HeaderError::Value {
+                    name: "X-A".to_owned()
+                })
+            );
         }
         for name in ["", "a b", "a:b", "a\r\nb", "é"] {
-            assert_eq!(read(&headers(&[(name, "v")])), Err(HeaderError::Name { name: name.to_owned() }));
+            assert_eq!(
+                read(&headers(&[(name, "v")])),
+                Err(HeaderError::Name {
+                    name: name.to_owned()
+                })
+            );
         }
         let twice = read(&headers(&[("X-A", "1"), ("x-a", "2")]));
         assert!(matches!(twice, Err(HeaderError::Twice { .. })));
@@ -124,20 +155,43 @@ mod tests {
     fn floods_are_refused() {
         let many: Vec<String> = (0..65).map(|n| format!("x-{n}")).collect();
         let many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "")).collect();
-        assert_eq!(read(&headers(&many)), Err(HeaderError::TooMany { count: 65 }));
+        assert_eq!(
+            read(&headers(&many)),
+            Err(HeaderError::TooMany { count: 65 })
+        );
         let large = "v".repeat(20_000);
-        assert_eq!(read(&headers(&[("a", &large)])), Err(HeaderError::TooLarge { bytes: 20_001 }));
+        assert_eq!(
+            read(&headers(&[("a", &large)])),
+            Err(HeaderError::TooLarge { bytes: 20_001 })
+        );
     }
 
     #[test]
     fn keys_stay_with_their_origin() {
         let check = |name: &str, stays: bool| {
-            assert_eq!(stays_with_its_origin(&name.parse().unwrap()), stays, "{name}");
+            assert_eq!(
+                stays_with_its_origin(&name.parse().unwrap()),
+                stays,
+                "{name}"
+            );
         };
-        for name in ["Authorization", "Cookie", "X-Api-Key", "PRIVATE-TOKEN", "X-Auth", "x-csrf-token"] {
+        for name in [
+            "Authorization",
+            "Cookie",
+            "X-Api-Key",
+            "PRIVATE-TOKEN",
+            "X-Auth",
+            "x-csrf-token",
+        ] {
             check(name, true);
         }
-        for name in ["Accept", "User-Agent", "Range", "If-None-Match", "Content-Type"] {
+        for name in [
+            "Accept",
+            "User-Agent",
+            "Range",
+            "If-None-Match",
+            "Content-Type",
+        ] {
             check(name, false);
         }
     }

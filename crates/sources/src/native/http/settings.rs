@@ -102,24 +102,34 @@ pub struct CredentialHeaderError {
 
 impl Default for CredentialHeader {
     fn default() -> Self {
-        Self { name: reqwest::header::AUTHORIZATION, scheme: Some("Bearer".to_owned()) }
+        Self {
+            name: reqwest::header::AUTHORIZATION,
+            scheme: Some("Bearer".to_owned()),
+        }
     }
 }
 
 impl CredentialHeader {
     /// Reads one: a name, or a name and the word before the value, as in `Authorization: Bearer`.
     pub fn parse(given: &str) -> Result<Self, CredentialHeaderError> {
-        let refused = || CredentialHeaderError { given: given.to_owned() };
+        let refused = || CredentialHeaderError {
+            given: given.to_owned(),
+        };
         let (name, scheme) = match given.split_once(':') {
             Some((name, scheme)) => (name, Some(scheme.trim())),
             None => (given, None),
         };
         let name: HeaderName = name.trim().parse().map_err(|_| refused())?;
-        let legal = |scheme: &str| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_graphic());
-        if super::request_headers::is_refused(&name) || scheme.is_some_and(|scheme| !legal(scheme)) {
+        let legal =
+            |scheme: &str| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_graphic());
+        if super::request_headers::is_refused(&name) || scheme.is_some_and(|scheme| !legal(scheme))
+        {
             return Err(refused());
         }
-        Ok(Self { name, scheme: scheme.map(str::to_owned) })
+        Ok(Self {
+            name,
+            scheme: scheme.map(str::to_owned),
+        })
     }
 }
 
@@ -144,21 +154,32 @@ mod tests {
     #[test]
     fn headers_of_credentials() {
         let check = |header: &str, expected: Option<(&str, &str)>| {
-            let parsed = CredentialHeader::parse(header).ok().map(|header| Credential {
-                name: "c".to_owned(),
-                value: Secret::new("s3cret\n"),
-                header,
-                urls: Vec::new(),
-            });
+            let parsed = CredentialHeader::parse(header)
+                .ok()
+                .map(|header| Credential {
+                    name: "c".to_owned(),
+                    value: Secret::new("s3cret\n"),
+                    header,
+                    urls: Vec::new(),
+                });
             let told = parsed.map(|credential| {
                 let value = credential.header_value().unwrap();
-                (credential.header.name.as_str().to_owned(), value.to_str().unwrap().to_owned())
+                (
+                    credential.header.name.as_str().to_owned(),
+                    value.to_str().unwrap().to_owned(),
+                )
             });
             let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
             assert_eq!(told, expected, "{header}");
         };
-        check("Authorization: Bearer", Some(("authorization", "Bearer s3cret")));
-        check("authorization:token", Some(("authorization", "token s3cret")));
+        check(
+            "Authorization: Bearer",
+            Some(("authorization", "Bearer s3cret")),
+        );
+        check(
+            "authorization:token",
+            Some(("authorization", "token s3cret")),
+        );
         check("X-Api-Key", Some(("x-api-key", "s3cret")));
         check("Host", None);
         check("Proxy-Authorization: Basic", None);
@@ -176,8 +197,14 @@ mod tests {
             header: CredentialHeader::default(),
             urls: Vec::new(),
         };
-        let settings = NetworkSettings { credentials: vec![credential], ..NetworkSettings::default() };
+        let settings = NetworkSettings {
+            credentials: vec![credential],
+            ..NetworkSettings::default()
+        };
         let told = format!("{settings:?}");
-        assert!(told.contains("Secret(…)") && !told.contains("s3cret"), "{told}");
+        assert!(
+            told.contains("Secret(…)") && !told.contains("s3cret"),
+            "{told}"
+        );
     }
 }

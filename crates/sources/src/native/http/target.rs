@@ -35,7 +35,10 @@ pub(super) enum Reach {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TargetRefusal {
     #[error("`{}` is not a URL: {source}", shown(.given))]
-    NotAUrl { given: String, source: url::ParseError },
+    NotAUrl {
+        given: String,
+        source: url::ParseError,
+    },
     #[error("the URL has {bytes} bytes, the limit is {URL_BYTES}")]
     TooLong { bytes: usize },
     #[error("`{}` does not begin with `http://` or `https://`", shown(.given))]
@@ -49,11 +52,19 @@ pub(super) enum TargetRefusal {
     #[error("`{host}` is a name of this machine")]
     LocalName { host: String },
     #[error("the name `{host}` stands for `{address}`, which is {kind}")]
-    Answer { host: String, address: IpAddr, kind: AddressKind },
+    Answer {
+        host: String,
+        address: IpAddr,
+        kind: AddressKind,
+    },
     #[error("the name `{host}` stands for no address")]
     NoAddress { host: String },
     #[error("the answer for `{host}` came from `{address}`, which is {kind}")]
-    Peer { host: String, address: IpAddr, kind: AddressKind },
+    Peer {
+        host: String,
+        address: IpAddr,
+        kind: AddressKind,
+    },
 }
 
 impl Target {
@@ -62,18 +73,24 @@ impl Target {
         if given.len() > URL_BYTES {
             return Err(TargetRefusal::TooLong { bytes: given.len() });
         }
-        let url =
-            Url::parse(given).map_err(|source| TargetRefusal::NotAUrl { given: given.to_owned(), source })?;
+        let url = Url::parse(given).map_err(|source| TargetRefusal::NotAUrl {
+            given: given.to_owned(),
+            source,
+        })?;
         Self::of(url, private)
     }
 
     /// The same for a URL that was put together: with its query, or by a redirect.
     pub(super) fn of(mut url: Url, private: &[PrivateTarget]) -> Result<Self, TargetRefusal> {
         if url.as_str().len() > URL_BYTES {
-            return Err(TargetRefusal::TooLong { bytes: url.as_str().len() });
+            return Err(TargetRefusal::TooLong {
+                bytes: url.as_str().len(),
+            });
         }
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(TargetRefusal::Scheme { given: url.to_string() });
+            return Err(TargetRefusal::Scheme {
+                given: url.to_string(),
+            });
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(TargetRefusal::UserInfo);
@@ -96,7 +113,11 @@ impl Target {
         match AddressKind::of(peer).filter(|kind| !self.reach.allows(*kind)) {
             Some(kind) if !is_listed => {
                 let host = self.url.host_str().unwrap_or_default().to_owned();
-                Err(TargetRefusal::Peer { host, address: peer, kind })
+                Err(TargetRefusal::Peer {
+                    host,
+                    address: peer,
+                    kind,
+                })
             }
             Some(_) | None => Ok(()),
         }
@@ -113,7 +134,9 @@ impl Reach {
 
     fn check_host(self, url: &Url) -> Result<(), TargetRefusal> {
         let Some(host) = url.host() else {
-            return Err(TargetRefusal::NoHost { given: url.to_string() });
+            return Err(TargetRefusal::NoHost {
+                given: url.to_string(),
+            });
         };
         // Listed is listed: an operator who writes a link-local address down means it.
         if self == Self::Listed {
@@ -124,13 +147,20 @@ impl Reach {
                 let name = name.trim_end_matches('.');
                 let local = name == "localhost" || name.ends_with(".localhost");
                 match (name.is_empty(), local) {
-                    (true, _) => Err(TargetRefusal::NoHost { given: url.to_string() }),
-                    (_, true) => Err(TargetRefusal::LocalName { host: host.to_string() }),
+                    (true, _) => Err(TargetRefusal::NoHost {
+                        given: url.to_string(),
+                    }),
+                    (_, true) => Err(TargetRefusal::LocalName {
+                        host: host.to_string(),
+                    }),
                     (false, false) => Ok(()),
                 }
             }
             Host::Ipv4(_) | Host::Ipv6(_) => match literal(url).and_then(AddressKind::of) {
-                Some(kind) => Err(TargetRefusal::Address { host: host.to_string(), kind }),
+                Some(kind) => Err(TargetRefusal::Address {
+                    host: host.to_string(),
+                    kind,
+                }),
                 None => Ok(()),
             },
         }
@@ -139,9 +169,11 @@ impl Reach {
     /// One answer for a name.
     pub(super) fn check_answer(self, host: &str, address: IpAddr) -> Result<(), TargetRefusal> {
         match AddressKind::of(address) {
-            Some(kind) if !self.allows(kind) => {
-                Err(TargetRefusal::Answer { host: host.to_owned(), address, kind })
-            }
+            Some(kind) if !self.allows(kind) => Err(TargetRefusal::Answer {
+                host: host.to_owned(),
+                address,
+                kind,
+            }),
             Some(_) | None => Ok(()),
         }
     }
@@ -163,9 +195,10 @@ impl TargetRefusal {
             | Self::Scheme { .. }
             | Self::NoHost { .. }
             | Self::UserInfo => ErrorClass::InvalidArguments,
-            Self::Address { .. } | Self::LocalName { .. } | Self::Answer { .. } | Self::Peer { .. } => {
-                ErrorClass::SandboxViolation
-            }
+            Self::Address { .. }
+            | Self::LocalName { .. }
+            | Self::Answer { .. }
+            | Self::Peer { .. } => ErrorClass::SandboxViolation,
             Self::NoAddress { .. } => ErrorClass::DependencyUnavailable,
         }
     }
@@ -181,7 +214,10 @@ impl TargetRefusal {
                 Some("write the whole URL, such as `https://example.org/page`")
             }
             Self::UserInfo => Some("use `credential`, or an `Authorization` header"),
-            Self::Address { .. } | Self::LocalName { .. } | Self::Answer { .. } | Self::Peer { .. } => Some(
+            Self::Address { .. }
+            | Self::LocalName { .. }
+            | Self::Answer { .. }
+            | Self::Peer { .. } => Some(
                 "private targets are reached only where the operator lists them under `network.private`, such as \
                  `http://127.0.0.1:8080/`",
             ),
@@ -191,8 +227,15 @@ impl TargetRefusal {
 
     /// As `check` tells it; both tools call the argument `url`.
     pub(super) fn into_refusal(self) -> Refusal {
-        let hint = self.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-        Refusal { class: self.class(), at: "/url".to_owned(), message: format!("{self}{hint}") }
+        let hint = self
+            .hint()
+            .map(|hint| format!("; {hint}"))
+            .unwrap_or_default();
+        Refusal {
+            class: self.class(),
+            at: "/url".to_owned(),
+            message: format!("{self}{hint}"),
+        }
     }
 
     pub(super) fn into_failure(self) -> ToolFailure {
@@ -200,9 +243,10 @@ impl TargetRefusal {
             Self::NotAUrl { .. } | Self::NoHost { .. } | Self::Scheme { .. } => "bad_url",
             Self::TooLong { .. } => "url_too_long",
             Self::UserInfo => "user_info",
-            Self::Address { .. } | Self::LocalName { .. } | Self::Answer { .. } | Self::Peer { .. } => {
-                "private_address"
-            }
+            Self::Address { .. }
+            | Self::LocalName { .. }
+            | Self::Answer { .. }
+            | Self::Peer { .. } => "private_address",
             Self::NoAddress { .. } => "name_not_found",
         };
         let failure = ToolFailure::of(self.class(), self.to_string()).code(code);

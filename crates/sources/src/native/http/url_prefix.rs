@@ -39,7 +39,9 @@ pub enum UrlPrefixError {
         part: &'static str,
     },
     /// A pattern where there are none.
-    #[error("`{given}` has a `*`, which means nothing here; everything beneath the path is meant anyway")]
+    #[error(
+        "`{given}` has a `*`, which means nothing here; everything beneath the path is meant anyway"
+    )]
     Pattern {
         /// As written.
         given: String,
@@ -50,17 +52,26 @@ impl UrlPrefix {
     /// Reads one.
     pub fn parse(given: &str) -> Result<Self, UrlPrefixError> {
         let text = || given.to_owned();
-        let url = Url::parse(given).map_err(|source| UrlPrefixError::NotAUrl { given: text(), source })?;
+        let url = Url::parse(given).map_err(|source| UrlPrefixError::NotAUrl {
+            given: text(),
+            source,
+        })?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(UrlPrefixError::Scheme { given: text() });
         }
         let parts = [
-            (!url.username().is_empty() || url.password().is_some(), "a user name or password"),
+            (
+                !url.username().is_empty() || url.password().is_some(),
+                "a user name or password",
+            ),
             (url.query().is_some(), "a query"),
             (url.fragment().is_some(), "a fragment"),
         ];
         if let Some((_, part)) = parts.into_iter().find(|(has, _)| *has) {
-            return Err(UrlPrefixError::TooMuch { given: text(), part });
+            return Err(UrlPrefixError::TooMuch {
+                given: text(),
+                part,
+            });
         }
         match given.contains('*') {
             true => Err(UrlPrefixError::Pattern { given: text() }),
@@ -82,7 +93,10 @@ impl fmt::Display for UrlPrefix {
 
 /// Whether scheme, host and port are the same. `host.` is the same host as `host`.
 pub(super) fn same_origin(one: &Url, other: &Url) -> bool {
-    let host = |url: &Url| url.host_str().map(|host| host.trim_end_matches('.').to_owned());
+    let host = |url: &Url| {
+        url.host_str()
+            .map(|host| host.trim_end_matches('.').to_owned())
+    };
     one.scheme() == other.scheme()
         && host(one) == host(other)
         && one.port_or_known_default() == other.port_or_known_default()
@@ -95,10 +109,14 @@ fn covers_path(prefix: &str, path: &str) -> bool {
     }
     // Some servers read `%2f..%2f` as a way up. Such a path may be outside for them and inside for us.
     let lower = path.to_ascii_lowercase();
-    if ["%2f", "%5c", "%2e", "%00"].iter().any(|hidden| lower.contains(hidden)) {
+    if ["%2f", "%5c", "%2e", "%00"]
+        .iter()
+        .any(|hidden| lower.contains(hidden))
+    {
         return false;
     }
-    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -111,16 +129,28 @@ mod tests {
     fn a_prefix_covers_its_origin_and_what_lies_beneath_its_path() {
         let check = |prefix: &str, url: &str, covered: bool| {
             let prefix = UrlPrefix::parse(prefix).unwrap();
-            assert_eq!(prefix.covers(&Url::parse(url).unwrap()), covered, "{prefix} and {url}");
+            assert_eq!(
+                prefix.covers(&Url::parse(url).unwrap()),
+                covered,
+                "{prefix} and {url}"
+            );
         };
-        check("http://127.0.0.1:8080/", "http://127.0.0.1:8080/a?b=c", true);
+        check(
+            "http://127.0.0.1:8080/",
+            "http://127.0.0.1:8080/a?b=c",
+            true,
+        );
         check("http://127.0.0.1:8080", "http://127.0.0.1:8080", true);
         check("http://127.1:8080/", "http://0x7f000001:8080/", true);
         check("http://127.0.0.1:8080/", "http://127.0.0.1:8081/", false);
         check("http://127.0.0.1:8080/", "https://127.0.0.1:8080/", false);
         check("http://127.0.0.1:8080/", "http://localhost:8080/", false);
         check("https://Example.org/", "https://example.org.:443/x", true);
-        check("https://example.org/", "https://example.org.evil.test/", false);
+        check(
+            "https://example.org/",
+            "https://example.org.evil.test/",
+            false,
+        );
         check("https://example.org/", "https://sub.example.org/", false);
         check("http://h/api", "http://h/api", true);
         check("http://h/api/", "http://h/api", true);
@@ -140,14 +170,32 @@ mod tests {
             let error = UrlPrefix::parse(text).unwrap_err();
             assert!(fits(&error), "{text}: {error:?}");
         };
-        check("127.0.0.1:8080", |error| matches!(error, UrlPrefixError::NotAUrl { .. }));
-        check("localhost", |error| matches!(error, UrlPrefixError::NotAUrl { .. }));
-        check("http://", |error| matches!(error, UrlPrefixError::NotAUrl { .. }));
-        check("ftp://h/", |error| matches!(error, UrlPrefixError::Scheme { .. }));
-        check("localhost:8080", |error| matches!(error, UrlPrefixError::Scheme { .. }));
-        check("http://u:p@h/", |error| matches!(error, UrlPrefixError::TooMuch { .. }));
-        check("http://h/?q", |error| matches!(error, UrlPrefixError::TooMuch { .. }));
-        check("http://h/#f", |error| matches!(error, UrlPrefixError::TooMuch { .. }));
-        check("http://h/*", |error| matches!(error, UrlPrefixError::Pattern { .. }));
+        check("127.0.0.1:8080", |error| {
+            matches!(error, UrlPrefixError::NotAUrl { .. })
+        });
+        check("localhost", |error| {
+            matches!(error, UrlPrefixError::NotAUrl { .. })
+        });
+        check("http://", |error| {
+            matches!(error, UrlPrefixError::NotAUrl { .. })
+        });
+        check("ftp://h/", |error| {
+            matches!(error, UrlPrefixError::Scheme { .. })
+        });
+        check("localhost:8080", |error| {
+            matches!(error, UrlPrefixError::Scheme { .. })
+        });
+        check("http://u:p@h/", |error| {
+            matches!(error, UrlPrefixError::TooMuch { .. })
+        });
+        check("http://h/?q", |error| {
+            matches!(error, UrlPrefixError::TooMuch { .. })
+        });
+        check("http://h/#f", |error| {
+            matches!(error, UrlPrefixError::TooMuch { .. })
+        });
+        check("http://h/*", |error| {
+            matches!(error, UrlPrefixError::Pattern { .. })
+        });
     }
 }

@@ -45,13 +45,18 @@ const SCRIPTED: Interpreter = Interpreter {
 
 const INTERPRETERS: &[Interpreter] = &[
     Interpreter {
-        names: &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh"],
+        names: &[
+            "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh",
+        ],
         values: &["-o", "-O", "+o", "+O"],
         files: &["--rcfile", "--init-file"],
         inline: &["-c"],
         ..SCRIPTED
     },
-    Interpreter { names: &[".", "source"], ..SCRIPTED },
+    Interpreter {
+        names: &[".", "source"],
+        ..SCRIPTED
+    },
     Interpreter {
         names: &["python", "pypy"],
         values: &["-W", "-X", "-Q", "--check-hash-based-pycs"],
@@ -63,11 +68,23 @@ const INTERPRETERS: &[Interpreter] = &[
         names: &["node", "nodejs", "deno", "bun", "tsx", "ts-node"],
         subcommands: &["run", "test", "exec"],
         values: &["-C", "--conditions", "--input-type"],
-        files: &["-r", "--require", "--import", "--loader", "--experimental-loader", "--preload"],
+        files: &[
+            "-r",
+            "--require",
+            "--import",
+            "--loader",
+            "--experimental-loader",
+            "--preload",
+        ],
         inline: &["-e", "--eval", "-p", "--print"],
         ..SCRIPTED
     },
-    Interpreter { names: &["perl"], values: &["-I"], inline: &["-e", "-E"], ..SCRIPTED },
+    Interpreter {
+        names: &["perl"],
+        values: &["-I"],
+        inline: &["-e", "-E"],
+        ..SCRIPTED
+    },
     Interpreter {
         names: &["ruby"],
         values: &["-I", "-C", "-E"],
@@ -75,23 +92,53 @@ const INTERPRETERS: &[Interpreter] = &[
         inline: &["-e"],
         ..SCRIPTED
     },
-    Interpreter { names: &["php"], values: &["-d"], files: &["-f", "-c"], inline: &["-r"], ..SCRIPTED },
-    Interpreter { names: &["lua", "luajit"], values: &["-l"], inline: &["-e"], ..SCRIPTED },
-    Interpreter { names: &["Rscript", "julia"], files: &["-L"], inline: &["-e", "-E"], ..SCRIPTED },
-    Interpreter { names: &["pwsh"], files: &["-File", "-f"], inline: &["-Command", "-c"], ..SCRIPTED },
+    Interpreter {
+        names: &["php"],
+        values: &["-d"],
+        files: &["-f", "-c"],
+        inline: &["-r"],
+        ..SCRIPTED
+    },
+    Interpreter {
+        names: &["lua", "luajit"],
+        values: &["-l"],
+        inline: &["-e"],
+        ..SCRIPTED
+    },
+    Interpreter {
+        names: &["Rscript", "julia"],
+        files: &["-L"],
+        inline: &["-e", "-E"],
+        ..SCRIPTED
+    },
+    Interpreter {
+        names: &["pwsh"],
+        files: &["-File", "-f"],
+        inline: &["-Command", "-c"],
+        ..SCRIPTED
+    },
     Interpreter {
         names: &["tclsh", "wish", "guile", "groovy", "elixir", "osascript"],
         inline: &["-e"],
         ..SCRIPTED
     },
-    Interpreter { names: &["expect"], files: &["-f"], inline: &["-c"], ..SCRIPTED },
+    Interpreter {
+        names: &["expect"],
+        files: &["-f"],
+        inline: &["-c"],
+        ..SCRIPTED
+    },
     Interpreter {
         names: &["java"],
         values: &["-cp", "-classpath", "--class-path", "-p", "--module-path"],
         files: &["-jar"],
         ..SCRIPTED
     },
-    Interpreter { names: &["dotnet", "go", "uv"], subcommands: &["run", "exec"], ..SCRIPTED },
+    Interpreter {
+        names: &["dotnet", "go", "uv"],
+        subcommands: &["run", "exec"],
+        ..SCRIPTED
+    },
     Interpreter {
         names: &["awk", "gawk", "mawk", "nawk", "sed"],
         files: &["-f", "--file", "-i", "--include"],
@@ -134,6 +181,10 @@ const INTERPRETERS: &[Interpreter] = &[
 pub(super) fn of(program: &str) -> Option<&'static Interpreter> {
     let name = program.rsplit('/').next().unwrap_or(program);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    let named = |name: &str| INTERPRETERS.iter().find(|interpreter| interpreter.names.contains(&name));
+    let named = |name: &str| {
+        INTERPRETERS
+            .iter()
+            .find(|interpreter| interpreter.names.contains(&name))
+    };
     named(name).or_else(|| named(plain))
 }

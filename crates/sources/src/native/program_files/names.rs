@@ -40,11 +40,17 @@ struct RunDirectory {
 
 impl RunDirectory {
     fn start(start: &CommandStart<'_>) -> Self {
-        Self { told: String::new(), path: start.directory.to_owned() }
+        Self {
+            told: String::new(),
+            path: start.directory.to_owned(),
+        }
     }
 
     fn enter(&self, target: &str) -> Self {
-        Self { told: self.named(target), path: self.path.join(target) }
+        Self {
+            told: self.named(target),
+            path: self.path.join(target),
+        }
     }
 
     fn named(&self, name: &str) -> String {
@@ -54,9 +60,18 @@ impl RunDirectory {
         }
     }
 
-    fn look_for<'n>(&self, names: impl IntoIterator<Item = &'n str>, if_absent: IfAbsent) -> ProgramLookup {
-        let alternatives = names.into_iter().map(|name| (self.named(name), self.path.join(name)));
-        ProgramLookup { alternatives: alternatives.collect(), if_absent }
+    fn look_for<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+        if_absent: IfAbsent,
+    ) -> ProgramLookup {
+        let alternatives = names
+            .into_iter()
+            .map(|name| (self.named(name), self.path.join(name)));
+        ProgramLookup {
+            alternatives: alternatives.collect(),
+            if_absent,
+        }
     }
 }
 
@@ -81,7 +96,11 @@ pub(super) fn in_text(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<Prog
     let is_certain = !analysis.commands.iter().any(moves_unseen);
     for command in &analysis.commands {
         let search_path = search_path(command).unwrap_or(start.search_path);
-        let directory = if is_certain { &command.directory } else { &Directory::Unknown };
+        let directory = if is_certain {
+            &command.directory
+        } else {
+            &Directory::Unknown
+        };
         for place in places(directory, start, &visited) {
             reads_input |= look_at(&command.words, search_path, &place, &mut lookups);
         }
@@ -97,13 +116,23 @@ pub(super) fn in_text(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<Prog
 fn moves_unseen(command: &SimpleCommand) -> bool {
     let program = command.words.first().map(String::as_str);
     matches!(program, Some("pushd" | "popd"))
-        || command.assignments.iter().any(|assignment| assignment.name == "CDPATH")
-        || command.words.iter().any(|word| word == "-execdir" || word == "-okdir")
+        || command
+            .assignments
+            .iter()
+            .any(|assignment| assignment.name == "CDPATH")
+        || command
+            .words
+            .iter()
+            .any(|word| word == "-execdir" || word == "-okdir")
 }
 
 /// A `PATH` that is set for one command.
 fn search_path(command: &SimpleCommand) -> Option<&str> {
-    let set = command.assignments.iter().rev().find(|assignment| assignment.name == "PATH");
+    let set = command
+        .assignments
+        .iter()
+        .rev()
+        .find(|assignment| assignment.name == "PATH");
     set.and_then(|assignment| assignment.value.as_deref())
 }
 
@@ -112,7 +141,9 @@ fn search_path(command: &SimpleCommand) -> Option<&str> {
 fn visited(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<RunDirectory> {
     let mut visited = vec![RunDirectory::start(start)];
     for command in &analysis.commands {
-        let [program, .., target] = command.words.as_slice() else { continue };
+        let [program, .., target] = command.words.as_slice() else {
+            continue;
+        };
         if !matches!(program.as_str(), "cd" | "pushd") || target.starts_with('-') {
             continue;
         }
@@ -132,7 +163,11 @@ fn visited(analysis: &Analysis, start: &CommandStart<'_>) -> Vec<RunDirectory> {
 /// So many directories are tried for a command whose directory is not certain.
 const MOST_PLACES: usize = 8;
 
-fn places(directory: &Directory, start: &CommandStart<'_>, visited: &[RunDirectory]) -> Vec<RunDirectory> {
+fn places(
+    directory: &Directory,
+    start: &CommandStart<'_>,
+    visited: &[RunDirectory],
+) -> Vec<RunDirectory> {
     match directory {
         Directory::Start => vec![RunDirectory::start(start)],
         Directory::Beneath(target) => vec![RunDirectory::start(start).enter(target)],
@@ -147,17 +182,32 @@ fn look_at(
     place: &RunDirectory,
     lookups: &mut Vec<ProgramLookup>,
 ) -> bool {
-    let Some((program, rest)) = words.split_first() else { return false };
+    let Some((program, rest)) = words.split_first() else {
+        return false;
+    };
     if program.contains('/') {
         lookups.push(place.look_for([program.as_str()], IfAbsent::Told));
     } else {
-        let found: Vec<String> = search_path.split(':').map(|entry| beneath(entry, program)).collect();
+        let found: Vec<String> = search_path
+            .split(':')
+            .map(|entry| beneath(entry, program))
+            .collect();
         lookups.push(place.look_for(found.iter().map(String::as_str), IfAbsent::Told));
     }
-    let Some(interpreter) = interpreter::of(program) else { return false };
+    let Some(interpreter) = interpreter::of(program) else {
+        return false;
+    };
     let named = named(interpreter, rest);
-    let place = named.directories.iter().fold(place.clone(), |place, directory| place.enter(directory));
-    lookups.extend(named.files.iter().map(|file| place.look_for([file.as_str()], IfAbsent::Told)));
+    let place = named
+        .directories
+        .iter()
+        .fold(place.clone(), |place, directory| place.enter(directory));
+    lookups.extend(
+        named
+            .files
+            .iter()
+            .map(|file| place.look_for([file.as_str()], IfAbsent::Told)),
+    );
     if !named.implied.is_empty() {
         lookups.push(place.look_for(named.implied.iter().copied(), IfAbsent::Told));
     }
@@ -171,9 +221,14 @@ fn look_at(
 /// The texts in a word behind an interpreter that may be a file: itself, what is written to a short option, and what stands
 /// behind a `=`.
 fn possible_files(word: &str) -> impl Iterator<Item = &str> {
-    let attached =
-        word.strip_prefix('-').and_then(|letters| letters.get(1..)).filter(|rest| !rest.is_empty());
-    let behind = word.split_once('=').map(|(_, value)| value).filter(|value| !value.is_empty());
+    let attached = word
+        .strip_prefix('-')
+        .and_then(|letters| letters.get(1..))
+        .filter(|rest| !rest.is_empty());
+    let behind = word
+        .split_once('=')
+        .map(|(_, value)| value)
+        .filter(|value| !value.is_empty());
     let itself = (!word.is_empty() && !word.starts_with('-')).then_some(word);
     itself.into_iter().chain(attached).chain(behind)
 }
@@ -192,18 +247,32 @@ fn input_files(
     start: &CommandStart<'_>,
     visited: &[RunDirectory],
 ) -> Vec<ProgramLookup> {
-    let redirected = analysis.redirects.iter().filter(|redirect| redirect.access == RedirectAccess::Read);
-    let redirected = redirected
-        .filter_map(|redirect| Some((redirect.target.as_deref()?, &redirect.directory, IfAbsent::Told)));
+    let redirected = analysis
+        .redirects
+        .iter()
+        .filter(|redirect| redirect.access == RedirectAccess::Read);
+    let redirected = redirected.filter_map(|redirect| {
+        Some((
+            redirect.target.as_deref()?,
+            &redirect.directory,
+            IfAbsent::Told,
+        ))
+    });
     let words = analysis.commands.iter().flat_map(|command| {
-        let words = command.words.iter().skip(1).filter(|word| !word.starts_with('-'));
+        let words = command
+            .words
+            .iter()
+            .skip(1)
+            .filter(|word| !word.starts_with('-'));
         words.map(|word| (word.as_str(), &command.directory, IfAbsent::LeftOut))
     });
     redirected
         .chain(words)
         .flat_map(|(name, directory, if_absent)| {
             let places = places(directory, start, visited);
-            places.into_iter().map(move |place| place.look_for([name], if_absent))
+            places
+                .into_iter()
+                .map(move |place| place.look_for([name], if_absent))
         })
         .collect()
 }
@@ -211,22 +280,36 @@ fn input_files(
 /// Reads the words behind an interpreter. A word behind an option that is not known may be its value or the script:
 /// it counts, and the next one too.
 fn named<'w>(interpreter: &'static Interpreter, words: &'w [String]) -> NamedFiles<'w> {
-    let mut named = NamedFiles { implied: interpreter.implied, ..NamedFiles::default() };
+    let mut named = NamedFiles {
+        implied: interpreter.implied,
+        ..NamedFiles::default()
+    };
     let mut rest = words.iter().map(String::as_str).peekable();
     let mut after_option = false;
     while let Some(word) = rest.next() {
         if word == "--" {
             named.files.extend(
-                rest.next().filter(|_| interpreter.takes != OperandKind::NoScript).map(str::to_owned),
+                rest.next()
+                    .filter(|_| interpreter.takes != OperandKind::NoScript)
+                    .map(str::to_owned),
             );
             return named;
         }
         if word.len() > 1 && word.starts_with(['-', '+']) {
-            if interpreter.inline.iter().any(|option| is_inline(option, word)) {
-                return NamedFiles { implied: &[], ..named };
+            if interpreter
+                .inline
+                .iter()
+                .any(|option| is_inline(option, word))
+            {
+                return NamedFiles {
+                    implied: &[],
+                    ..named
+                };
             }
             if word == "-m" && interpreter.takes == OperandKind::ScriptOrModule {
-                named.files.extend(rest.next().into_iter().flat_map(module_files));
+                named
+                    .files
+                    .extend(rest.next().into_iter().flat_map(module_files));
                 return named;
             }
             after_option = false;
@@ -247,7 +330,10 @@ fn named<'w>(interpreter: &'static Interpreter, words: &'w [String]) -> NamedFil
             continue;
         }
         if word == "-" {
-            return NamedFiles { reads_input: true, ..named };
+            return NamedFiles {
+                reads_input: true,
+                ..named
+            };
         }
         named.files.push(word.to_owned());
         if !after_option {
@@ -256,7 +342,10 @@ fn named<'w>(interpreter: &'static Interpreter, words: &'w [String]) -> NamedFil
         after_option = false;
     }
     let takes_script = interpreter.takes != OperandKind::NoScript;
-    NamedFiles { reads_input: takes_script && named.files.is_empty(), ..named }
+    NamedFiles {
+        reads_input: takes_script && named.files.is_empty(),
+        ..named
+    }
 }
 
 /// The value of an option, written behind it, to it or behind `=`.
@@ -278,11 +367,20 @@ fn value_of<'w>(
 
 /// `-c`, also at the end of several letters, or with the code written to it.
 fn is_inline(option: &str, word: &str) -> bool {
-    let letter = option.strip_prefix('-').filter(|letters| letters.len() == 1);
-    let cluster = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    let letter = option
+        .strip_prefix('-')
+        .filter(|letters| letters.len() == 1);
+    let cluster = word
+        .strip_prefix('-')
+        .filter(|letters| !letters.starts_with('-'));
     match (letter, cluster) {
         (Some(letter), Some(cluster)) => cluster.ends_with(letter) || cluster.starts_with(letter),
-        _ => word == option || word.strip_prefix(option).is_some_and(|value| value.starts_with('=')),
+        _ => {
+            word == option
+                || word
+                    .strip_prefix(option)
+                    .is_some_and(|value| value.starts_with('='))
+        }
     }
 }
 
@@ -300,10 +398,16 @@ mod tests {
 
     /// The names found in a text; those that are left out where they do not exist end with `?`.
     fn names(text: &str) -> Vec<String> {
-        let start = CommandStart { directory: Path::new("/w"), search_path: "/usr/bin" };
+        let start = CommandStart {
+            directory: Path::new("/w"),
+            search_path: "/usr/bin",
+        };
         let lookups = in_text(&toolpost_command::analyze(text), &start);
         let inside = lookups.iter().map(|lookup| {
-            let names = lookup.alternatives.iter().filter(|(_, path)| path.starts_with("/w"));
+            let names = lookup
+                .alternatives
+                .iter()
+                .filter(|(_, path)| path.starts_with("/w"));
             let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
             match lookup.if_absent {
                 IfAbsent::Told => names.join("|"),
@@ -315,7 +419,10 @@ mod tests {
 
     /// Those that a question tells of also where they do not exist.
     fn told(text: &str) -> Vec<String> {
-        names(text).into_iter().filter(|name| !name.ends_with('?')).collect()
+        names(text)
+            .into_iter()
+            .filter(|name| !name.ends_with('?'))
+            .collect()
     }
 
     #[test]
@@ -329,19 +436,34 @@ mod tests {
             ("bash -o pipefail run.sh data", &["run.sh"]),
             ("bash --rcfile x.rc run.sh", &["x.rc", "run.sh"]),
             (". env.sh && source ./b.sh", &["env.sh", "./b.sh"]),
-            ("timeout 5 nice python3.12 -W ignore tool.py in.csv", &["tool.py"]),
-            ("python3 -m pkg.tool x", &["pkg/tool.py", "pkg/tool/__main__.py"]),
+            (
+                "timeout 5 nice python3.12 -W ignore tool.py in.csv",
+                &["tool.py"],
+            ),
+            (
+                "python3 -m pkg.tool x",
+                &["pkg/tool.py", "pkg/tool/__main__.py"],
+            ),
             ("python3 -c 'print(1)' x", &[]),
             ("python3 -Ic 'print(1)' x", &[]),
-            ("node --require ./hook.js main.js x", &["./hook.js", "main.js"]),
-            ("node --import=./hook.mjs main.js", &["./hook.mjs", "main.js"]),
+            (
+                "node --require ./hook.js main.js x",
+                &["./hook.js", "main.js"],
+            ),
+            (
+                "node --import=./hook.mjs main.js",
+                &["./hook.mjs", "main.js"],
+            ),
             ("deno run -A main.ts x", &["main.ts", "x"]),
             ("perl -Ilib tool.pl", &["tool.pl"]),
             ("awk -f prog.awk data", &["prog.awk"]),
             ("awk '{print}' data", &[]),
             ("sed -n -f prog.sed x", &["prog.sed"]),
             ("make -j4 all", &["GNUmakefile|makefile|Makefile"]),
-            ("make -C sub all", &["sub/GNUmakefile|sub/makefile|sub/Makefile"]),
+            (
+                "make -C sub all",
+                &["sub/GNUmakefile|sub/makefile|sub/Makefile"],
+            ),
             ("make -f other.mk", &["other.mk"]),
             ("npm run build", &["package.json"]),
             ("java -jar app.jar", &["app.jar"]),
@@ -367,7 +489,11 @@ mod tests {
             ("bash --init-file=x.rc", "x.rc?"),
             ("python3 -Bsm pkg data.csv", "data.csv?"),
         ] {
-            assert!(names(text).contains(&file.to_owned()), "{text}: {:?}", names(text));
+            assert!(
+                names(text).contains(&file.to_owned()),
+                "{text}: {:?}",
+                names(text)
+            );
         }
         assert!(names("ls -l src").is_empty(), "only behind interpreters");
     }
@@ -380,7 +506,10 @@ mod tests {
             ("cd /w/a && sh b.sh", &["/w/a/b.sh"]),
             ("(cd sub && sh a.sh); sh b.sh", &["sub/a.sh", "b.sh"]),
             ("env -C sub sh a.sh", &["sub/a.sh"]),
-            ("make -C a -C b", &["a/b/GNUmakefile|a/b/makefile|a/b/Makefile"]),
+            (
+                "make -C a -C b",
+                &["a/b/GNUmakefile|a/b/makefile|a/b/Makefile"],
+            ),
             ("pushd a && ./x.sh", &["./x.sh", "a/./x.sh"]),
             ("CDPATH=a cd b && ./x.sh", &["./x.sh", "b/./x.sh"]),
             ("find a -execdir ./x.sh {} +", &["./x.sh"]),

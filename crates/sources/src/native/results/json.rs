@@ -19,7 +19,10 @@ pub(super) enum Found {
     /// Elements of a list, and how many there are in all.
     List { shown: Vec<Value>, length: u64 },
     /// Members of an object, and how many there are in all.
-    Object { shown: Map<String, Value>, length: u64 },
+    Object {
+        shown: Map<String, Value>,
+        length: u64,
+    },
 }
 
 /// Why there is nothing to show.
@@ -40,8 +43,13 @@ pub(super) fn parts(pointer: &str) -> Result<Vec<String>, PointerError> {
     if pointer.is_empty() {
         return Ok(Vec::new());
     }
-    let rest = pointer.strip_prefix('/').ok_or_else(|| PointerError::NoPointer(pointer.to_owned()))?;
-    Ok(rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect())
+    let rest = pointer
+        .strip_prefix('/')
+        .ok_or_else(|| PointerError::NoPointer(pointer.to_owned()))?;
+    Ok(rest
+        .split('/')
+        .map(|part| part.replace("~1", "/").replace("~0", "~"))
+        .collect())
 }
 
 /// Looks for `pointer` and shows the elements of `range`, as far as `budget` bytes of JSON go.
@@ -53,17 +61,34 @@ pub(super) fn find(
     budget: usize,
 ) -> Result<Found, PointerError> {
     let parts = parts(pointer)?;
-    let state = State { bound, range, budget, met: RefCell::new(None) };
+    let state = State {
+        bound,
+        range,
+        budget,
+        met: RefCell::new(None),
+    };
     let mut json = serde_json::Deserializer::from_reader(reader);
-    let read = Descend { state: &state, path: &parts }.deserialize(&mut json);
+    let read = Descend {
+        state: &state,
+        path: &parts,
+    }
+    .deserialize(&mut json);
     match (state.met.into_inner(), read) {
         (Some(Met::Found(found)), _) => Ok(found),
-        (Some(Met::Nothing(why)), _) => Err(PointerError::Nothing { pointer: pointer.to_owned(), why }),
-        (None, Err(_)) if bound.was_met() => Err(PointerError::TooLarge { pointer: pointer.to_owned() }),
+        (Some(Met::Nothing(why)), _) => Err(PointerError::Nothing {
+            pointer: pointer.to_owned(),
+            why,
+        }),
+        (None, Err(_)) if bound.was_met() => Err(PointerError::TooLarge {
+            pointer: pointer.to_owned(),
+        }),
         (None, Err(error)) => Err(PointerError::NotJson(error.to_string())),
         (None, Ok(())) => {
             let why = "the value was passed over".to_owned();
-            Err(PointerError::Nothing { pointer: pointer.to_owned(), why })
+            Err(PointerError::Nothing {
+                pointer: pointer.to_owned(),
+                why,
+            })
         }
     }
 }
@@ -111,7 +136,9 @@ impl Descend<'_> {
     fn scalar<E: serde::de::Error>(self, value: Value) -> Result<(), E> {
         Err(self.state.stop(match self.path.first() {
             None => Met::Found(Found::Scalar(value)),
-            Some(part) => Met::Nothing(format!("a plain value stands where `{part}` is looked for")),
+            Some(part) => {
+                Met::Nothing(format!("a plain value stands where `{part}` is looked for"))
+            }
         }))
     }
 }
@@ -159,7 +186,10 @@ impl<'de> Visitor<'de> for Descend<'_> {
         let mut length = 0;
         loop {
             let more = if length == wanted {
-                list.next_element_seed(Descend { state: self.state, path: rest })?
+                list.next_element_seed(Descend {
+                    state: self.state,
+                    path: rest,
+                })?
             } else {
                 list.next_element::<IgnoredAny>()?.map(|_| ())
             };
@@ -179,7 +209,10 @@ impl<'de> Visitor<'de> for Descend<'_> {
         let mut names = Vec::new();
         while let Some(name) = next_name(self.state, &mut object)? {
             if name == *part {
-                return object.next_value_seed(Descend { state: self.state, path: rest });
+                return object.next_value_seed(Descend {
+                    state: self.state,
+                    path: rest,
+                });
             }
             object.next_value::<IgnoredAny>()?;
             if names.len() < 12 {
@@ -188,13 +221,19 @@ impl<'de> Visitor<'de> for Descend<'_> {
         }
         let why = match names.is_empty() {
             true => "the object is empty".to_owned(),
-            false => format!("the object has no `{part}`, it has `{}`", names.join("`, `")),
+            false => format!(
+                "the object has no `{part}`, it has `{}`",
+                names.join("`, `")
+            ),
         };
         Err(self.state.stop(Met::Nothing(why)))
     }
 }
 
-fn next_name<'de, A: MapAccess<'de>>(state: &State<'_>, object: &mut A) -> Result<Option<String>, A::Error> {
+fn next_name<'de, A: MapAccess<'de>>(
+    state: &State<'_>,
+    object: &mut A,
+) -> Result<Option<String>, A::Error> {
     state.bound.set(ELEMENT_BYTES);
     let name = object.next_key::<String>()?;
     state.bound.lift();
@@ -216,13 +255,21 @@ impl Shelf<'_> {
     /// Whether there was room for it. At least one element is always shown.
     fn takes(&mut self, size: usize) -> bool {
         let fits = size <= self.room || self.room == self.state.budget;
-        self.room = if fits { self.room.saturating_sub(size) } else { 0 };
+        self.room = if fits {
+            self.room.saturating_sub(size)
+        } else {
+            0
+        };
         fits
     }
 }
 
 fn shown_list<'de, A: SeqAccess<'de>>(state: &State<'_>, mut list: A) -> Result<(), A::Error> {
-    let mut shelf = Shelf { state, room: state.budget, length: 0 };
+    let mut shelf = Shelf {
+        state,
+        room: state.budget,
+        length: 0,
+    };
     let mut shown = Vec::new();
     loop {
         if shelf.wants_next() {
@@ -238,11 +285,18 @@ fn shown_list<'de, A: SeqAccess<'de>>(state: &State<'_>, mut list: A) -> Result<
         }
         shelf.length += 1;
     }
-    Err(state.stop(Met::Found(Found::List { shown, length: shelf.length })))
+    Err(state.stop(Met::Found(Found::List {
+        shown,
+        length: shelf.length,
+    })))
 }
 
 fn shown_object<'de, A: MapAccess<'de>>(state: &State<'_>, mut object: A) -> Result<(), A::Error> {
-    let mut shelf = Shelf { state, room: state.budget, length: 0 };
+    let mut shelf = Shelf {
+        state,
+        room: state.budget,
+        length: 0,
+    };
     let mut shown = Map::new();
     while let Some(name) = next_name(state, &mut object)? {
         if shelf.wants_next() {
@@ -257,7 +311,10 @@ fn shown_object<'de, A: MapAccess<'de>>(state: &State<'_>, mut object: A) -> Res
         }
         shelf.length += 1;
     }
-    Err(state.stop(Met::Found(Found::Object { shown, length: shelf.length })))
+    Err(state.stop(Met::Found(Found::Object {
+        shown,
+        length: shelf.length,
+    })))
 }
 
 #[cfg(test)]
@@ -310,17 +367,26 @@ mod tests {
         let list = Value::from((0..100).collect::<Vec<u32>>()).to_string();
         assert_eq!(
             at(&list, "", 10..12).unwrap(),
-            Found::List { shown: vec![json!(10), json!(11)], length: 100 }
+            Found::List {
+                shown: vec![json!(10), json!(11)],
+                length: 100
+            }
         );
         let long = Value::from(vec!["y".repeat(300); 10]).to_string();
-        let Found::List { shown, length } = at(&long, "", 0..10).unwrap() else { panic!("a list") };
+        let Found::List { shown, length } = at(&long, "", 0..10).unwrap() else {
+            panic!("a list")
+        };
         assert_eq!((shown.len(), length), (3, 10));
         let object: Map<String, Value> = (0..50).map(|n| (format!("k{n:02}"), json!(n))).collect();
-        let Found::Object { shown, length } = at(&Value::Object(object).to_string(), "", 5..7).unwrap()
+        let Found::Object { shown, length } =
+            at(&Value::Object(object).to_string(), "", 5..7).unwrap()
         else {
             panic!("an object")
         };
-        assert_eq!((Value::Object(shown), length), (json!({ "k05": 5, "k06": 6 }), 50));
+        assert_eq!(
+            (Value::Object(shown), length),
+            (json!({ "k05": 5, "k06": 6 }), 50)
+        );
     }
 
     #[test]

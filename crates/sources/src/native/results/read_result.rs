@@ -201,7 +201,9 @@ async fn lines(
     let mut at = 0;
     while !window.is_complete() {
         if call.context.is_canceled() {
-            return Err(ToolFailure::of(toolpost_model::ErrorClass::Canceled, "told to stop").untouched());
+            return Err(
+                ToolFailure::of(toolpost_model::ErrorClass::Canceled, "told to stop").untouched(),
+            );
         }
         let piece = stored.read(at, PIECE_BYTES).await.map_err(failed)?;
         if piece.is_empty() {
@@ -296,7 +298,11 @@ impl Part {
     fn output(self, stored: &dyn StoredArtifact) -> Result<ToolOutput, ToolFailure> {
         let about = stored.about();
         let truncated = self.next_offset.map(|next| {
-            let argument = if self.unit == "bytes" { "byte_offset" } else { "offset" };
+            let argument = if self.unit == "bytes" {
+                "byte_offset"
+            } else {
+                "offset"
+            };
             Truncation {
                 shown: self.shown,
                 total: self.total,
@@ -305,8 +311,14 @@ impl Part {
                 artifact: Some(about.id),
             }
         });
-        let of = self.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let summary = format!("{}{of} {} of `{}` of {}", self.shown, self.unit, about.name, about.id);
+        let of = self
+            .total
+            .map(|total| format!(" of {total}"))
+            .unwrap_or_default();
+        let summary = format!(
+            "{}{of} {} of `{}` of {}",
+            self.shown, self.unit, about.name, about.id
+        );
         let shown = Shown {
             reference: about.id.to_string(),
             media_type: about.media_type.clone(),
@@ -325,7 +337,11 @@ impl Part {
             truncated,
             ..ToolOutput::default()
         };
-        Ok(if shown.shown == 0 { output.with_nothing_to_show() } else { output })
+        Ok(if shown.shown == 0 {
+            output.with_nothing_to_show()
+        } else {
+            output
+        })
     }
 }
 
@@ -340,7 +356,8 @@ impl Tool for ReadResult {
         );
         declaration.title = Some("Read kept result".to_owned());
         declaration.search_hint =
-            "artifact kept large truncated output page more lines json pointer slice tail".to_owned();
+            "artifact kept large truncated output page more lines json pointer slice tail"
+                .to_owned();
         let id = "art_019f3c00112270008000000000000001_1";
         declaration.input.examples = vec![
             json!({ "ref": id, "offset": 501 }),
@@ -353,7 +370,9 @@ impl Tool for ReadResult {
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         check_ref(input)?;
-        let arguments: Arguments = input.to().map_err(|error| Refusal::invalid("", error.to_string()))?;
+        let arguments: Arguments = input
+            .to()
+            .map_err(|error| Refusal::invalid("", error.to_string()))?;
         if arguments.offset == 0 {
             return Err(Refusal::invalid(
                 "/offset",
@@ -361,10 +380,16 @@ impl Tool for ReadResult {
             ));
         }
         if arguments.limit == 0 {
-            return Err(Refusal::invalid("/limit", "`0` is too small, the least is 1"));
+            return Err(Refusal::invalid(
+                "/limit",
+                "`0` is too small, the least is 1",
+            ));
         }
         if arguments.pointer.is_some() && arguments.byte_offset.is_some() {
-            return Err(Refusal::invalid("/byte_offset", "give either `pointer` or `byte_offset`"));
+            return Err(Refusal::invalid(
+                "/byte_offset",
+                "give either `pointer` or `byte_offset`",
+            ));
         }
         match arguments.pointer.as_deref().map(json::parts) {
             Some(Err(error)) => Err(Refusal::invalid("/pointer", error.to_string())),
@@ -379,6 +404,8 @@ impl Tool for ReadResult {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let arguments: Arguments = call.input.to().map_err(|error| invalid(&error))?;
         let stored = open(&call.context, &arguments.reference).await?;
-        self.part(&call, &stored, &arguments).await?.output(&*stored)
+        self.part(&call, &stored, &arguments)
+            .await?
+            .output(&*stored)
     }
 }

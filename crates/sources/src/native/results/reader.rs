@@ -36,7 +36,8 @@ pub(super) struct Bound {
 impl Bound {
     /// From here on at most so many bytes, roughly: what lies between reader and parser counts already.
     pub(super) fn set(&self, bytes: u64) {
-        self.until.set(Some(self.passed.get().saturating_add(bytes)));
+        self.until
+            .set(Some(self.passed.get().saturating_add(bytes)));
     }
 
     /// No bound any more.
@@ -53,14 +54,28 @@ impl Bound {
 
     /// Whether it was the bound that ended the reading.
     pub(super) fn was_met(&self) -> bool {
-        self.until.get().is_some_and(|until| self.passed.get() >= until)
+        self.until
+            .get()
+            .is_some_and(|until| self.passed.get() >= until)
     }
 }
 
 impl<'s> ResultReader<'s> {
-    pub(super) fn new(stored: Arc<dyn StoredArtifact>, runtime: Handle, stop: &'s StopSign) -> Self {
+    pub(super) fn new(
+        stored: Arc<dyn StoredArtifact>,
+        runtime: Handle,
+        stop: &'s StopSign,
+    ) -> Self {
         let (piece, bound) = (Vec::new(), Bound::default());
-        Self { stored, runtime, stop, piece, taken: 0, offset: 0, bound }
+        Self {
+            stored,
+            runtime,
+            stop,
+            piece,
+            taken: 0,
+            offset: 0,
+            bound,
+        }
     }
 
     pub(super) fn bound(&self) -> Bound {
@@ -69,7 +84,9 @@ impl<'s> ResultReader<'s> {
 
     fn refill(&mut self) -> io::Result<()> {
         self.stop.check().map_err(io::Error::other)?;
-        let read = self.runtime.block_on(self.stored.read(self.offset, PIECE_BYTES));
+        let read = self
+            .runtime
+            .block_on(self.stored.read(self.offset, PIECE_BYTES));
         self.piece = read.map_err(io::Error::other)?;
         self.offset += self.piece.len() as u64;
         self.taken = 0;
@@ -89,7 +106,9 @@ impl Read for ResultReader<'_> {
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
         self.taken += count;
-        self.bound.passed.set(self.bound.passed.get() + count as u64);
+        self.bound
+            .passed
+            .set(self.bound.passed.get() + count as u64);
         Ok(count)
     }
 }

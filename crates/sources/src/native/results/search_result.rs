@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 use toolpost_model::{
-    CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput, Truncation,
+    CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Truncation,
 };
 
 use super::{check_ref, declare, effects, invalid, open, reader::ResultReader};
@@ -114,7 +115,8 @@ impl Tool for SearchResult {
              page through many.",
         );
         declaration.title = Some("Search kept result".to_owned());
-        declaration.search_hint = "grep find artifact kept large truncated output regex lines".to_owned();
+        declaration.search_hint =
+            "grep find artifact kept large truncated output regex lines".to_owned();
         let id = "art_019f3c00112270008000000000000001_1";
         declaration.input.examples = vec![
             json!({ "ref": id, "pattern": "error|warning", "case_insensitive": true, "context": 2 }),
@@ -125,13 +127,19 @@ impl Tool for SearchResult {
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         check_ref(input)?;
-        let arguments: Arguments = input.to().map_err(|error| Refusal::invalid("", error.to_string()))?;
-        for (at, value, range) in
-            [("/limit", arguments.limit, 1..=MAX_LIMIT), ("/context", arguments.context, 0..=MAX_AROUND)]
-        {
+        let arguments: Arguments = input
+            .to()
+            .map_err(|error| Refusal::invalid("", error.to_string()))?;
+        for (at, value, range) in [
+            ("/limit", arguments.limit, 1..=MAX_LIMIT),
+            ("/context", arguments.context, 0..=MAX_AROUND),
+        ] {
             if !range.contains(&value) {
                 let (least, most) = range.into_inner();
-                return Err(Refusal::invalid(at, format!("`{value}` is not between {least} and {most}")));
+                return Err(Refusal::invalid(
+                    at,
+                    format!("`{value}` is not between {least} and {most}"),
+                ));
             }
         }
         arguments.search().check()
@@ -144,7 +152,8 @@ impl Tool for SearchResult {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let arguments: Arguments = call.input.to().map_err(|error| invalid(&error))?;
         let stored = open(&call.context, &arguments.reference).await?;
-        let (reading, runtime, wanted) = (Arc::clone(&stored), Handle::current(), arguments.clone());
+        let (reading, runtime, wanted) =
+            (Arc::clone(&stored), Handle::current(), arguments.clone());
         let found = on_worker(&self.workspace, call.context.clone(), move |stop| {
             let reader = ResultReader::new(reading, runtime, stop);
             search_text(&wanted.search(), reader, stop)
@@ -154,7 +163,10 @@ impl Tool for SearchResult {
         let next_offset = found.is_full.then_some(arguments.offset + found.matches);
         let name = &stored.about().name;
         let summary = match (found.matches, arguments.offset) {
-            (0, 0) => format!("nothing in `{name}` matches `{}`", arguments.pattern.escape_debug()),
+            (0, 0) => format!(
+                "nothing in `{name}` matches `{}`",
+                arguments.pattern.escape_debug()
+            ),
             (count, _) => format!("{count} matching lines of `{name}`"),
         };
         let matches = Matches {
@@ -173,7 +185,11 @@ impl Tool for SearchResult {
             hint: Some(format!("see more with `offset={next}`")),
             artifact: Some(stored.about().id),
         });
-        let text = if shown.is_empty() { format!("{summary}\n") } else { shown };
+        let text = if shown.is_empty() {
+            format!("{summary}\n")
+        } else {
+            shown
+        };
         Ok(ToolOutput {
             content: vec![Content::text(text)],
             structured: Some(serde_json::to_value(&matches)?),

@@ -41,7 +41,10 @@ impl SearchError {
             Self::Pattern(_) | Self::Expression(_) | Self::FileType(_) | Self::Arguments(_) => {
                 ToolFailure::invalid(message)
             }
-            Self::Stopped(stopped) => ToolFailure { message, ..stopped.into_failure() },
+            Self::Stopped(stopped) => ToolFailure {
+                message,
+                ..stopped.into_failure()
+            },
             Self::Result(_) => ToolFailure::new(message),
         }
         .untouched()

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput, Truncation,
-    visible_line,
+    CallInput, Content, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+    Truncation, visible_line,
 };
 
 use super::{
@@ -74,14 +74,20 @@ fn default_limit() -> usize {
 
 impl Arguments<'_> {
     fn page(&self) -> Page {
-        Page { offset: self.offset, limit: self.limit }
+        Page {
+            offset: self.offset,
+            limit: self.limit,
+        }
     }
 
     /// The directory where the search can begin: `path` and what of the pattern has no wildcard.
     fn directory(&self, pattern: &PathPattern) -> String {
         match pattern.directory.as_str() {
             "" => self.path.to_owned(),
-            directory => Path::new(self.path).join(directory).to_string_lossy().into_owned(),
+            directory => Path::new(self.path)
+                .join(directory)
+                .to_string_lossy()
+                .into_owned(),
         }
     }
 }
@@ -153,13 +159,16 @@ impl Tool for Glob {
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         arguments.page().check(MAX_LIMIT)?;
-        let pattern =
-            PathPattern::parse(arguments.pattern).map_err(|error| error.into_refusal("/pattern"))?;
-        self.workspace.request(arguments.path).map_err(|refusal| refusal.into_refusal())?;
+        let pattern = PathPattern::parse(arguments.pattern)
+            .map_err(|error| error.into_refusal("/pattern"))?;
+        self.workspace
+            .request(arguments.path)
+            .map_err(|refusal| refusal.into_refusal())?;
         let directory = self.workspace.request(&arguments.directory(&pattern));
-        directory
-            .map(|_| ())
-            .map_err(|refusal| Refusal { at: "/pattern".to_owned(), ..refusal.into_refusal() })
+        directory.map(|_| ()).map_err(|refusal| Refusal {
+            at: "/pattern".to_owned(),
+            ..refusal.into_refusal()
+        })
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
@@ -178,7 +187,11 @@ impl Tool for Glob {
     }
 }
 
-fn find(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<ToolOutput, SearchError> {
+fn find(
+    workspace: &Workspace,
+    input: &CallInput,
+    stop: &StopSign,
+) -> Result<ToolOutput, SearchError> {
     let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
     let pattern = PathPattern::parse(arguments.pattern)?;
     let watch = Watch::new(stop);
@@ -200,7 +213,10 @@ fn find(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<Too
         }
     };
     watch.check()?;
-    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner).into_found();
+    let found = found
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .into_found();
     output(&arguments, path, &found, &passed_over, watch.is_late()).map_err(SearchError::Result)
 }
 
@@ -211,18 +227,22 @@ fn start(
     pattern: &PathPattern,
     stop: &StopSign,
 ) -> Result<Option<Start>, SearchError> {
-    let missing =
-        |error: &PathError| matches!(error, PathError::NotFound { .. } | PathError::NotADirectory { .. });
+    let missing = |error: &PathError| {
+        matches!(
+            error,
+            PathError::NotFound { .. } | PathError::NotADirectory { .. }
+        )
+    };
     match Start::find(workspace, &arguments.directory(pattern), stop) {
         Ok(start) if start.file.is_none() => Ok(Some(start)),
         Err(error) if !missing(&error) || pattern.directory.is_empty() => Err(error.into()),
-        Ok(_) if pattern.directory.is_empty() => {
-            Err(SearchError::IsFile { given: arguments.path.to_owned() })
-        }
+        Ok(_) if pattern.directory.is_empty() => Err(SearchError::IsFile {
+            given: arguments.path.to_owned(),
+        }),
         // Only what the pattern says is not there; `path` itself must be.
-        Ok(_) | Err(_) => {
-            Start::find(workspace, arguments.path, stop).map(|_| None).map_err(SearchError::from)
-        }
+        Ok(_) | Err(_) => Start::find(workspace, arguments.path, stop)
+            .map(|_| None)
+            .map_err(SearchError::from),
     }
 }
 
@@ -233,7 +253,9 @@ struct Collect<'c> {
 impl Visit for Collect<'_> {
     fn file(&mut self, met: &Met<'_>) {
         // Vanished or swapped since it was listed: then there is no such file.
-        let Ok(stat) = statat(met.dir, met.name, AtFlags::SYMLINK_NOFOLLOW) else { return };
+        let Ok(stat) = statat(met.dir, met.name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return;
+        };
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
             let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
             found.offer(Modified::of(&stat), met.place, 0);
@@ -259,15 +281,21 @@ fn output(
         total,
         next_offset,
         ignored: passed_over.ignored.load(Ordering::Relaxed),
-        unreadable: unreadable.load(Ordering::Relaxed) + passed_over.not_entered.load(Ordering::Relaxed),
+        unreadable: unreadable.load(Ordering::Relaxed)
+            + passed_over.not_entered.load(Ordering::Relaxed),
         kept_by_rules: passed_over.kept.load(Ordering::Relaxed),
     };
     let truncated = truncation(&result, shown_files, late);
-    let mut text: String =
-        result.files.iter().map(|file| format!("{}\n", visible_line(&file.path))).collect();
+    let mut text: String = result
+        .files
+        .iter()
+        .map(|file| format!("{}\n", visible_line(&file.path)))
+        .collect();
     let summary = summary(arguments, &result);
     match &truncated {
-        Some(Truncation { hint: Some(hint), .. }) => text.push_str(&format!("[{summary}; {hint}]\n")),
+        Some(Truncation {
+            hint: Some(hint), ..
+        }) => text.push_str(&format!("[{summary}; {hint}]\n")),
         Some(_) | None if result.files.is_empty() => text.push_str(&format!("[{summary}]\n")),
         Some(_) | None => {}
     }
@@ -288,13 +316,18 @@ fn output(
 fn file(hit: &super::newest::Hit) -> File {
     let (path, lossy_name) = relative(&hit.place);
     let modified = hit.modified.timestamp().map(|at| at.to_string());
-    File { path: path.into_owned(), modified, lossy_name }
+    File {
+        path: path.into_owned(),
+        modified,
+        lossy_name,
+    }
 }
 
 fn truncation(result: &GlobResult, shown: u64, late: bool) -> Option<Truncation> {
     let hint = match (late, result.next_offset) {
         (true, _) => {
-            "the time ran out before all was searched; give a narrower `path` or `pattern`".to_owned()
+            "the time ran out before all was searched; give a narrower `path` or `pattern`"
+                .to_owned()
         }
         (false, Some(next)) => format!("go on with `offset={next}`"),
         (false, None) => return None,
@@ -317,11 +350,20 @@ fn summary(arguments: &Arguments<'_>, result: &GlobResult) -> String {
             counted(result.ignored, "name was", "names were")
         ),
         (0, Some(0)) => format!("no file in {place} fits `{pattern}`"),
-        (0, Some(total)) => format!("`offset={}` is past the end, {total} fit `{pattern}`", arguments.offset),
+        (0, Some(total)) => format!(
+            "`offset={}` is past the end, {total} fit `{pattern}`",
+            arguments.offset
+        ),
         (count, Some(total)) if count == total => {
-            format!("{} in {place} fit `{pattern}`", counted(count, "file", "files"))
+            format!(
+                "{} in {place} fit `{pattern}`",
+                counted(count, "file", "files")
+            )
         }
         (count, Some(total)) => format!("{count} of {total} files in {place} that fit `{pattern}`"),
-        (count, None) => format!("{} found in {place} that fit `{pattern}`", counted(count, "file", "files")),
+        (count, None) => format!(
+            "{} found in {place} that fit `{pattern}`",
+            counted(count, "file", "files")
+        ),
     }
 }

@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolpost_model::{CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput};
+use toolpost_model::{
+    CallInput, Declaration, Effects, Refusal, Tool, ToolCall, ToolFailure, ToolOutput,
+};
 
 pub(in crate::native) use self::lines::{Line, listing};
 pub(super) use self::{
@@ -126,16 +128,26 @@ fn default_limit() -> usize {
 
 impl Arguments<'_> {
     fn page(&self) -> Page {
-        Page { offset: self.offset, limit: self.limit }
+        Page {
+            offset: self.offset,
+            limit: self.limit,
+        }
     }
 
     fn reading(&self) -> Reading {
-        Reading { literal: self.literal, case_insensitive: self.case_insensitive, multiline: self.multiline }
+        Reading {
+            literal: self.literal,
+            case_insensitive: self.case_insensitive,
+            multiline: self.multiline,
+        }
     }
 
     fn around(&self) -> Around {
         let both = self.context.unwrap_or(0);
-        Around { before: self.before.unwrap_or(both), after: self.after.unwrap_or(both) }
+        Around {
+            before: self.before.unwrap_or(both),
+            after: self.after.unwrap_or(both),
+        }
     }
 }
 
@@ -158,7 +170,8 @@ impl Tool for Grep {
         );
         declaration.title = Some("Search in files".to_owned());
         declaration.search_hint =
-            "ripgrep rg search content text regex find usages references occurrences lines code".to_owned();
+            "ripgrep rg search content text regex find usages references occurrences lines code"
+                .to_owned();
         declaration.input.examples = vec![
             json!({ "pattern": r"fn \w+_at\(", "type": "rust" }),
             json!({ "pattern": "TODO|deprecated", "output_mode": "content", "context": 2, "glob": "src/**" }),
@@ -172,23 +185,40 @@ impl Tool for Grep {
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
         let arguments: Arguments<'_> = checked_arguments(input)?;
         arguments.page().check(MAX_LIMIT)?;
-        for (at, lines) in
-            [("/context", arguments.context), ("/before", arguments.before), ("/after", arguments.after)]
-        {
+        for (at, lines) in [
+            ("/context", arguments.context),
+            ("/before", arguments.before),
+            ("/after", arguments.after),
+        ] {
             if let Some(lines) = lines.filter(|lines| *lines > MAX_AROUND) {
-                let message =
-                    format!("`{lines}` is too many, {MAX_AROUND} lines can be shown around a match");
+                let message = format!(
+                    "`{lines}` is too many, {MAX_AROUND} lines can be shown around a match"
+                );
                 return Err(Refusal::invalid(at, message));
             }
         }
         compile(arguments.pattern, arguments.reading()).map_err(ExpressionError::into_refusal)?;
-        arguments.glob.map(PathFilter::parse).transpose().map_err(|error| error.into_refusal("/glob"))?;
-        arguments.file_type.map(FileType::parse).transpose().map_err(FileTypeError::into_refusal)?;
-        self.workspace.request(arguments.path).map(|_| ()).map_err(|refusal| refusal.into_refusal())
+        arguments
+            .glob
+            .map(PathFilter::parse)
+            .transpose()
+            .map_err(|error| error.into_refusal("/glob"))?;
+        arguments
+            .file_type
+            .map(FileType::parse)
+            .transpose()
+            .map_err(FileTypeError::into_refusal)?;
+        self.workspace
+            .request(arguments.path)
+            .map(|_| ())
+            .map_err(|refusal| refusal.into_refusal())
     }
 
     fn effects(&self, input: &CallInput) -> Option<Effects> {
-        read_effects(&self.workspace, input.arguments().str("path").unwrap_or(root()))
+        read_effects(
+            &self.workspace,
+            input.arguments().str("path").unwrap_or(root()),
+        )
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
@@ -201,7 +231,11 @@ impl Tool for Grep {
     }
 }
 
-fn search(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<ToolOutput, SearchError> {
+fn search(
+    workspace: &Workspace,
+    input: &CallInput,
+    stop: &StopSign,
+) -> Result<ToolOutput, SearchError> {
     let arguments: Arguments<'_> = arguments(input).map_err(SearchError::Arguments)?;
     let expression = compile(arguments.pattern, arguments.reading())?;
     let start = Start::find(workspace, arguments.path, stop)?;
@@ -209,25 +243,36 @@ fn search(workspace: &Workspace, input: &CallInput, stop: &StopSign) -> Result<T
     let found = Mutex::new(Newest::new(arguments.page().reach()));
     let scanned = Mutex::new(Scanned::default());
     let passed_over = PassedOver::default();
-    let wanted =
-        Wanted { expression: &expression, first_only: arguments.output_mode == OutputMode::FilesWithMatches };
+    let wanted = Wanted {
+        expression: &expression,
+        first_only: arguments.output_mode == OutputMode::FilesWithMatches,
+    };
     let scan = || Scan::new(&wanted, &watch, &found, &scanned);
     match &start.file {
         Some(name) => {
             let given = || arguments.path.to_owned();
             watch.look();
-            let (file, stat) = open_file(&start.dir, name)
-                .map_err(|error| PathError::Io { given: given(), source: error.into() })?;
+            let (file, stat) = open_file(&start.dir, name).map_err(|error| PathError::Io {
+                given: given(),
+                source: error.into(),
+            })?;
             scan().search(file, &stat, &start.place.join(name));
         }
         None => search_tree((workspace, &start), &arguments, &watch, &passed_over, scan)?,
     }
     watch.check()?;
-    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner).into_found();
+    let found = found
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .into_found();
     let lines = match arguments.output_mode {
         OutputMode::Content => {
             let (around, page) = (arguments.around(), arguments.page());
-            let wanted = Collect { expression: &expression, around, page };
+            let wanted = Collect {
+                expression: &expression,
+                around,
+                page,
+            };
             Some(lines::collect(&wanted, &start, &found.hits, &watch))
         }
         OutputMode::FilesWithMatches | OutputMode::Count => None,
@@ -261,8 +306,12 @@ fn search_tree<'s>(
         include_ignored: arguments.include_ignored,
         depth: usize::MAX,
         wanted: &|from_start, place| {
-            file_type.as_ref().is_none_or(|file_type| file_type.fits(place))
-                && filter.as_ref().is_none_or(|filter| filter.fits(from_start, place))
+            file_type
+                .as_ref()
+                .is_none_or(|file_type| file_type.fits(place))
+                && filter
+                    .as_ref()
+                    .is_none_or(|filter| filter.fits(from_start, place))
         },
     };
     walk(&plan, watch, passed_over, scan);

@@ -22,7 +22,10 @@ impl Modified {
         reason = "the fields' types differ between systems"
     )]
     pub(super) fn of(stat: &Stat) -> Self {
-        Self { seconds: stat.st_mtime as i64, nanoseconds: stat.st_mtime_nsec as i64 }
+        Self {
+            seconds: stat.st_mtime as i64,
+            nanoseconds: stat.st_mtime_nsec as i64,
+        }
     }
 
     /// For people and programs; `None` for times no calendar has.
@@ -75,7 +78,13 @@ pub(super) struct Newest {
 
 impl Newest {
     pub(super) fn new(room: usize) -> Self {
-        Self { room, bytes: 0, kept: BinaryHeap::new(), files: 0, lines: 0 }
+        Self {
+            room,
+            bytes: 0,
+            kept: BinaryHeap::new(),
+            files: 0,
+            lines: 0,
+        }
     }
 
     pub(super) fn offer(&mut self, modified: Modified, place: &Path, lines: u64) {
@@ -92,11 +101,19 @@ impl Newest {
             }
         }
         self.bytes += bytes;
-        self.kept.push(Hit { modified, place: place.to_owned(), lines });
+        self.kept.push(Hit {
+            modified,
+            place: place.to_owned(),
+            lines,
+        });
     }
 
     pub(super) fn into_found(self) -> Found {
-        Found { hits: self.kept.into_sorted_vec(), files: self.files, lines: self.lines }
+        Found {
+            hits: self.kept.into_sorted_vec(),
+            files: self.files,
+            lines: self.lines,
+        }
     }
 }
 

@@ -22,7 +22,10 @@ pub(super) enum PatternError {
     #[error("`{}` goes up behind a wildcard; give the directory as `path`", shown(.pattern))]
     GoesUp { pattern: String },
     #[error("`{}` is not a pattern: {}", shown(.pattern), .source.kind())]
-    Malformed { pattern: String, source: globset::Error },
+    Malformed {
+        pattern: String,
+        source: globset::Error,
+    },
 }
 
 impl PatternError {
@@ -47,7 +50,11 @@ impl PathPattern {
         check(pattern)?;
         if !pattern.contains('/') {
             let set = compile(pattern, &[&format!("**/{pattern}")])?;
-            return Ok(Self { directory: String::new(), set, depth: usize::MAX });
+            return Ok(Self {
+                directory: String::new(),
+                set,
+                depth: usize::MAX,
+            });
         }
         let mut names: Vec<&str> = pattern.split('/').collect();
         let last = match names.pop() {
@@ -55,17 +62,29 @@ impl PathPattern {
             Some(last) => last,
         };
         names.retain(|name| !name.is_empty() && *name != ".");
-        let plain =
-            names.iter().take_while(|name| !name.contains(['*', '?', '[', ']', '{', '}', '\\', ','])).count();
+        let plain = names
+            .iter()
+            .take_while(|name| !name.contains(['*', '?', '[', ']', '{', '}', '\\', ',']))
+            .count();
         let mut rest = names.split_off(plain);
         rest.push(last);
         if rest.contains(&"..") {
-            return Err(PatternError::GoesUp { pattern: pattern.to_owned() });
+            return Err(PatternError::GoesUp {
+                pattern: pattern.to_owned(),
+            });
         }
         let root = if pattern.starts_with('/') { "/" } else { "" };
         let rest = rest.join("/");
-        let depth = if rest.contains("**") { usize::MAX } else { rest.matches('/').count() + 1 };
-        Ok(Self { directory: format!("{root}{}", names.join("/")), set: compile(pattern, &[&rest])?, depth })
+        let depth = if rest.contains("**") {
+            usize::MAX
+        } else {
+            rest.matches('/').count() + 1
+        };
+        Ok(Self {
+            directory: format!("{root}{}", names.join("/")),
+            set: compile(pattern, &[&rest])?,
+            depth,
+        })
     }
 
     /// Whether a path, relative to `directory`, fits.
@@ -89,7 +108,11 @@ impl PathFilter {
         };
         check(pattern)?;
         let rest = pattern.trim_start_matches("./").trim_start_matches('/');
-        let whole = if pattern.contains('/') { rest.to_owned() } else { format!("**/{rest}") };
+        let whole = if pattern.contains('/') {
+            rest.to_owned()
+        } else {
+            format!("**/{rest}")
+        };
         let set = match whole.strip_suffix('/') {
             Some(directory) => compile(pattern, &[&format!("{directory}/**")])?,
             // A name may be that of a directory; then all in it is meant, as in ignore files.
@@ -127,10 +150,16 @@ fn check(pattern: &str) -> Result<(), PatternError> {
 
 /// `pattern` is what the caller wrote, `globs` what is compiled for it.
 fn compile(pattern: &str, globs: &[&str]) -> Result<GlobSet, PatternError> {
-    let malformed = |source| PatternError::Malformed { pattern: pattern.to_owned(), source };
+    let malformed = |source| PatternError::Malformed {
+        pattern: pattern.to_owned(),
+        source,
+    };
     let mut set = GlobSetBuilder::new();
     for glob in globs {
-        let glob = GlobBuilder::new(glob).literal_separator(true).empty_alternates(true).build();
+        let glob = GlobBuilder::new(glob)
+            .literal_separator(true)
+            .empty_alternates(true)
+            .build();
         set.add(glob.map_err(malformed)?);
     }
     set.build().map_err(malformed)
@@ -146,7 +175,11 @@ mod tests {
     fn the_part_without_wildcards_becomes_the_directory() {
         let check = |pattern: &str, directory: &str, depth: usize, fits: &str, fits_not: &str| {
             let parsed = PathPattern::parse(pattern).unwrap();
-            assert_eq!((parsed.directory.as_str(), parsed.depth), (directory, depth), "{pattern}");
+            assert_eq!(
+                (parsed.directory.as_str(), parsed.depth),
+                (directory, depth),
+                "{pattern}"
+            );
             assert!(parsed.fits(Path::new(fits)), "{pattern} {fits}");
             assert!(!parsed.fits(Path::new(fits_not)), "{pattern} {fits_not}");
         };
@@ -155,7 +188,13 @@ mod tests {
         check("./*.rs", "", 1, "a.rs", "a/b.rs");
         check("src/*.rs", "src", 1, "a.rs", "a/b.rs");
         check("src/a/main.rs", "src/a", 1, "main.rs", "lib.rs");
-        check("src/**/*.{rs,toml}", "src", usize::MAX, "a/b.toml", "a/b.md");
+        check(
+            "src/**/*.{rs,toml}",
+            "src",
+            usize::MAX,
+            "a/b.toml",
+            "a/b.md",
+        );
         check("/w/src/*/t?.rs", "/w/src", 2, "a/t1.rs", "t1.rs");
         check("**/tests/*", "", usize::MAX, "a/tests/b", "a/tests/b/c");
         check("{a/b,c}/*.rs", "", 3, "a/b/x.rs", "b/x.rs");
@@ -182,7 +221,11 @@ mod tests {
     fn a_filter_takes_both_spellings_and_can_leave_out() {
         let check = |pattern: &str, path: &str, fits: bool| {
             let filter = PathFilter::parse(pattern).unwrap();
-            assert_eq!(filter.fits(Path::new(path), &Path::new("src").join(path)), fits, "{pattern} {path}");
+            assert_eq!(
+                filter.fits(Path::new(path), &Path::new("src").join(path)),
+                fits,
+                "{pattern} {path}"
+            );
         };
         check("*.rs", "a/b.rs", true);
         check("src/**/*.rs", "a/b.rs", true);

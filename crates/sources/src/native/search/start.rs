@@ -31,25 +31,48 @@ pub(super) struct Start {
 
 impl Start {
     /// Finds what `path` names, if the call may read it.
-    pub(super) fn find(workspace: &Workspace, path: &str, stop: &StopSign) -> Result<Self, PathError> {
+    pub(super) fn find(
+        workspace: &Workspace,
+        path: &str,
+        stop: &StopSign,
+    ) -> Result<Self, PathError> {
         let located = workspace.locate(&workspace.request(path)?)?;
         stop.require(workspace, (path, &located.whole_path()), Access::Read)?;
         match located.found {
             Found::Directory(dir) => {
                 let rules = rules_above(workspace, &located.path);
-                Ok(Self { dir, place: located.path, file: None, rules })
+                Ok(Self {
+                    dir,
+                    place: located.path,
+                    file: None,
+                    rules,
+                })
             }
             Found::Entry { parent, name, stat } => {
                 let file_type = rustix::fs::FileType::from_raw_mode(stat.st_mode);
                 if file_type != rustix::fs::FileType::RegularFile {
                     return Err(special(path, file_type));
                 }
-                let place = located.path.parent().map(Path::to_owned).unwrap_or_default();
-                Ok(Self { dir: parent, place, file: Some(name), rules: None })
+                let place = located
+                    .path
+                    .parent()
+                    .map(Path::to_owned)
+                    .unwrap_or_default();
+                Ok(Self {
+                    dir: parent,
+                    place,
+                    file: Some(name),
+                    rules: None,
+                })
             }
             Found::Missing { parent, rest } => {
                 let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
-                Err(PathError::not_found(path.to_owned(), (&parent, &located.path), &rest, may_see))
+                Err(PathError::not_found(
+                    path.to_owned(),
+                    (&parent, &located.path),
+                    &rest,
+                    may_see,
+                ))
             }
         }
     }
@@ -75,9 +98,15 @@ fn rules_above(workspace: &Workspace, place: &Path) -> Option<Arc<Rules>> {
     above.reverse();
     let mut rules = None;
     for place in above {
-        let text = if place.as_os_str().is_empty() { Some(".") } else { place.to_str() };
+        let text = if place.as_os_str().is_empty() {
+            Some(".")
+        } else {
+            place.to_str()
+        };
         let located = text.and_then(|text| workspace.locate(&workspace.request(text).ok()?).ok());
-        let Some(Found::Directory(dir)) = located.map(|located| located.found) else { continue };
+        let Some(Found::Directory(dir)) = located.map(|located| located.found) else {
+            continue;
+        };
         if let Ok(dir) = open_directory(&dir, Path::new("")) {
             use rustix::fd::AsFd as _;
             rules = Rules::in_directory(dir.as_fd(), place.as_os_str().as_bytes(), rules.as_ref());

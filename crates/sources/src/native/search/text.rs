@@ -27,12 +27,21 @@ pub(in crate::native) struct TextSearch<'a> {
 impl TextSearch<'_> {
     /// Whether it can be searched for.
     pub(in crate::native) fn check(&self) -> Result<(), Refusal> {
-        self.expression().map(|_| ()).map_err(ExpressionError::into_refusal)
+        self.expression()
+            .map(|_| ())
+            .map_err(ExpressionError::into_refusal)
     }
 
     fn expression(&self) -> Result<Expression, ExpressionError> {
         let (literal, case_insensitive) = (self.literal, self.case_insensitive);
-        compile(self.pattern, Reading { literal, case_insensitive, multiline: false })
+        compile(
+            self.pattern,
+            Reading {
+                literal,
+                case_insensitive,
+                multiline: false,
+            },
+        )
     }
 }
 
@@ -54,11 +63,27 @@ pub(in crate::native) fn search_text(
     text: impl Read,
     stop: &StopSign,
 ) -> Result<FoundLines, ToolFailure> {
-    let expression = wanted.expression().map_err(|error| ToolFailure::invalid(error.to_string()))?;
-    let around = Around { before: wanted.around, after: wanted.around };
-    let page = Page { offset: wanted.offset, limit: wanted.limit };
+    let expression = wanted
+        .expression()
+        .map_err(|error| ToolFailure::invalid(error.to_string()))?;
+    let around = Around {
+        before: wanted.around,
+        after: wanted.around,
+    };
+    let page = Page {
+        offset: wanted.offset,
+        limit: wanted.limit,
+    };
     let watch = Watch::new(stop);
-    let collected = collect_from(&Collect { expression: &expression, around, page }, text, &watch);
+    let collected = collect_from(
+        &Collect {
+            expression: &expression,
+            around,
+            page,
+        },
+        text,
+        &watch,
+    );
     watch.check().map_err(|stopped| stopped.into_failure())?;
     let is_late = watch.is_late();
     if let (Some(error), false) = (collected.error, is_late) {

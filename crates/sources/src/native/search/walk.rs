@@ -98,14 +98,26 @@ pub(super) fn walk<V: Visit>(
 ) {
     let queue = Queue::new(watch);
     let place = plan.start.place.as_os_str().as_bytes().to_vec();
-    let rules = if plan.include_ignored { None } else { plan.start.rules.clone() };
-    queue.add([Job::Enter(Pending { place, depth: 1, rules })]);
+    let rules = if plan.include_ignored {
+        None
+    } else {
+        plan.start.rules.clone()
+    };
+    queue.add([Job::Enter(Pending {
+        place,
+        depth: 1,
+        rules,
+    })]);
     let work = || Walker::new(plan, watch, passed_over, &queue, visitor()).run();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(MAX_THREADS);
     std::thread::scope(|scope| {
         for _ in 1..threads {
             // A system that has no thread to give gets a slower search, not a failed one.
-            let _ = std::thread::Builder::new().name("search".to_owned()).spawn_scoped(scope, work);
+            let _ = std::thread::Builder::new()
+                .name("search".to_owned())
+                .spawn_scoped(scope, work);
         }
         work();
     });
@@ -137,7 +149,9 @@ impl<'w, V: Visit> Walker<'w, V> {
         visitor: V,
     ) -> Self {
         let base = &plan.start.place;
-        let inside_version_control = base.iter().any(|name| VERSION_CONTROL.contains(&name.as_bytes()));
+        let inside_version_control = base
+            .iter()
+            .any(|name| VERSION_CONTROL.contains(&name.as_bytes()));
         let start = plan.start.names_begin_at();
         let asks_rules = watch.stop().may_meet_kept(plan.workspace, base);
         Self {
@@ -247,7 +261,11 @@ impl<'w, V: Visit> Walker<'w, V> {
             self.passed_over.not_entered.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let pending = Pending { place: self.place.clone(), depth, rules: found.rules.clone() };
+        let pending = Pending {
+            place: self.place.clone(),
+            depth,
+            rules: found.rules.clone(),
+        };
         found.directories.push(Job::Enter(pending));
         // The queue is bounded; what is gathered here must not grow beyond it.
         if self.queue.somebody_waits() || found.directories.len() == BATCH {
@@ -259,7 +277,11 @@ impl<'w, V: Visit> Walker<'w, V> {
     /// patterns are the caller's, and must not tell what they would have fitted.
     fn is_kept_by_rules(&self) -> bool {
         let place = path_of(&self.place);
-        self.asks_rules && !self.watch.stop().may(self.plan.workspace, place, Access::Read)
+        self.asks_rules
+            && !self
+                .watch
+                .stop()
+                .may(self.plan.workspace, place, Access::Read)
     }
 
     /// Whether the name where the walk stands is to be looked at.
@@ -268,8 +290,10 @@ impl<'w, V: Visit> Walker<'w, V> {
         if VERSION_CONTROL.contains(&name) && !self.inside_version_control {
             return false;
         }
-        let verdict =
-            found.rules.as_ref().map_or(Verdict::Nothing, |rules| rules.verdict(&self.place, is_dir));
+        let verdict = found
+            .rules
+            .as_ref()
+            .map_or(Verdict::Nothing, |rules| rules.verdict(&self.place, is_dir));
         match verdict {
             Verdict::Keep => true,
             Verdict::Nothing => self.plan.include_hidden || !name.starts_with(b"."),
@@ -282,7 +306,9 @@ impl<'w, V: Visit> Walker<'w, V> {
 
     fn share_directories(&self, found: &mut FoundHere<'_>) {
         let dropped = self.queue.add(found.directories.drain(..));
-        self.passed_over.not_entered.fetch_add(dropped, Ordering::Relaxed);
+        self.passed_over
+            .not_entered
+            .fetch_add(dropped, Ordering::Relaxed);
     }
 
     fn share_files(&mut self, dir: BorrowedFd<'_>, found: &mut FoundHere<'_>) {
@@ -290,7 +316,11 @@ impl<'w, V: Visit> Walker<'w, V> {
             Ok(dir) => {
                 let place = found.pending.place.as_slice().into();
                 let names = std::mem::take(&mut found.files);
-                self.queue.add([Job::Files { dir: Arc::new(dir), place, names }]);
+                self.queue.add([Job::Files {
+                    dir: Arc::new(dir),
+                    place,
+                    names,
+                }]);
             }
             Err(_) => self.files_left(dir, found),
         }
@@ -310,7 +340,11 @@ impl<'w, V: Visit> Walker<'w, V> {
         }
         self.until_look -= 1;
         if !self.watch.is_over() {
-            self.visitor.file(&Met { dir, name, place: path_of(&self.place) });
+            self.visitor.file(&Met {
+                dir,
+                name,
+                place: path_of(&self.place),
+            });
         }
     }
 
@@ -334,7 +368,12 @@ struct FoundHere<'p> {
 
 impl<'p> FoundHere<'p> {
     fn new(pending: &'p Pending, rules: Option<Arc<Rules>>) -> Self {
-        Self { pending, rules, directories: Vec::new(), files: Vec::new() }
+        Self {
+            pending,
+            rules,
+            directories: Vec::new(),
+            files: Vec::new(),
+        }
     }
 }
 
@@ -342,7 +381,9 @@ impl<'p> FoundHere<'p> {
 fn type_of(dir: BorrowedFd<'_>, entry: &DirEntry) -> FileType {
     match entry.file_type() {
         FileType::Unknown => statat(dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-            .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            .map_or(FileType::Unknown, |stat| {
+                FileType::from_raw_mode(stat.st_mode)
+            }),
         known => known,
     }
 }

@@ -23,7 +23,12 @@ impl<'s> Watch<'s> {
     pub(super) fn new(stop: &'s StopSign) -> Self {
         let left = stop.deadline().saturating_duration_since(Instant::now());
         let until = Instant::now() + left.saturating_sub(time_to_tell(left));
-        Self { stop, until, stopped: AtomicBool::new(false), late: AtomicBool::new(false) }
+        Self {
+            stop,
+            until,
+            stopped: AtomicBool::new(false),
+            late: AtomicBool::new(false),
+        }
     }
 
     /// Looks at the call and at the clock. Ask before every directory and every large piece of a file.
@@ -62,7 +67,9 @@ impl<'s> Watch<'s> {
 
 /// A tenth of the time, within bounds. Of a call that has next to none, half is for the search.
 fn time_to_tell(left: Duration) -> Duration {
-    (left / 10).clamp(LEAST_TIME_TO_TELL, TIME_TO_TELL).min(left / 2)
+    (left / 10)
+        .clamp(LEAST_TIME_TO_TELL, TIME_TO_TELL)
+        .min(left / 2)
 }
 
 #[cfg(test)]
@@ -73,8 +80,16 @@ mod tests {
 
     #[test]
     fn a_search_leaves_time_to_tell_what_it_found() {
-        let all = [(60_000, 1_000), (5_000, 500), (400, 50), (100, 50), (60, 30), (0, 0)];
-        for (left, kept) in all.map(|(left, kept)| (Duration::from_millis(left), Duration::from_millis(kept)))
+        let all = [
+            (60_000, 1_000),
+            (5_000, 500),
+            (400, 50),
+            (100, 50),
+            (60, 30),
+            (0, 0),
+        ];
+        for (left, kept) in
+            all.map(|(left, kept)| (Duration::from_millis(left), Duration::from_millis(kept)))
         {
             assert_eq!(time_to_tell(left), kept, "of {left:?}");
         }

@@ -29,9 +29,16 @@ pub(crate) fn rendered(bytes: &[u8]) -> Cleaned {
     let text = String::from_utf8_lossy(bytes);
     let lossy = matches!(text, Cow::Owned(_));
     if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
-        return Cleaned { text: text.into_owned(), lossy };
+        return Cleaned {
+            text: text.into_owned(),
+            lossy,
+        };
     }
-    let mut screen = Screen { out: String::with_capacity(text.len()), line: 0, written_over: false };
+    let mut screen = Screen {
+        out: String::with_capacity(text.len()),
+        line: 0,
+        written_over: false,
+    };
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
@@ -47,7 +54,10 @@ pub(crate) fn rendered(bytes: &[u8]) -> Cleaned {
             c => screen.put(c),
         }
     }
-    Cleaned { text: screen.out, lossy }
+    Cleaned {
+        text: screen.out,
+        lossy,
+    }
 }
 
 struct Screen {
@@ -82,17 +92,25 @@ impl Screen {
 fn skip_sequence(chars: &mut std::str::Chars<'_>) -> Option<char> {
     match chars.next()? {
         // Control sequences: parameters, then one final character.
-        '[' => chars.by_ref().find(|&c| !(' '..='?').contains(&c)).filter(|&c| c == '\n'),
+        '[' => chars
+            .by_ref()
+            .find(|&c| !(' '..='?').contains(&c))
+            .filter(|&c| c == '\n'),
         // Strings for the terminal, such as a title: up to a bell or an escape with a backslash.
         ']' | 'P' | 'X' | '^' | '_' => {
-            let end = chars.by_ref().find(|&c| matches!(c, '\u{7}' | '\n' | '\u{9c}' | '\u{1b}'))?;
+            let end = chars
+                .by_ref()
+                .find(|&c| matches!(c, '\u{7}' | '\n' | '\u{9c}' | '\u{1b}'))?;
             if end == '\u{1b}' && chars.as_str().starts_with('\\') {
                 chars.next();
             }
             (end == '\n').then_some(end)
         }
         // Character sets and the like: intermediates, then one final character.
-        ' '..='/' => chars.by_ref().find(|&c| !(' '..='/').contains(&c)).filter(|&c| c == '\n'),
+        ' '..='/' => chars
+            .by_ref()
+            .find(|&c| !(' '..='/').contains(&c))
+            .filter(|&c| c == '\n'),
         '\n' => Some('\n'),
         _ => None,
     }
@@ -106,10 +124,14 @@ mod tests {
 
     #[test]
     fn what_a_terminal_would_show_stays() {
-        let check = |raw: &str, expected: &str| assert_eq!(clean(raw.as_bytes()).text, expected, "{raw:?}");
+        let check =
+            |raw: &str, expected: &str| assert_eq!(clean(raw.as_bytes()).text, expected, "{raw:?}");
         check("plain\ttext\n", "plain\ttext\n");
         check("\u{1b}[1;31mred\u{1b}[0m \u{1b}[2K\u{1b}[Kx\n", "red x\n");
-        check("\u{1b}]0;title\u{7}a\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\\n", "alink\n");
+        check(
+            "\u{1b}]0;title\u{7}a\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\\n",
+            "alink\n",
+        );
         check("\u{1b}]0;never ended\nnext\n", "\nnext\n");
         check("\u{1b}(Bx\u{1b}=y\u{1b}Pq#0\u{1b}\\z", "xyz");
         check("one\r\ntwo\r\n", "one\ntwo\n");
@@ -118,7 +140,10 @@ mod tests {
         check("N\u{8}NA\u{8}A\n\u{8}x", "NA\nx");
         check("a\u{0}b\u{7}c\u{9b}d", "abcd");
         check("größe 文\n", "größe 文\n");
-        check("a\u{200b}b\u{202e}c\u{e0041}", "a\\u{200b}b\\u{202e}c\\u{e0041}");
+        check(
+            "a\u{200b}b\u{202e}c\u{e0041}",
+            "a\\u{200b}b\\u{202e}c\\u{e0041}",
+        );
         check("\u{1b}", "");
         check("\u{1b}[31", "");
     }
@@ -126,7 +151,10 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_replaced_and_said() {
         let cleaned = clean(b"a\xff\xfeb\n");
-        assert_eq!((cleaned.text.as_str(), cleaned.lossy), ("a\u{fffd}\u{fffd}b\n", true));
+        assert_eq!(
+            (cleaned.text.as_str(), cleaned.lossy),
+            ("a\u{fffd}\u{fffd}b\n", true)
+        );
         assert!(!clean("é".as_bytes()).lossy);
     }
 

@@ -60,7 +60,11 @@ impl OutputEvents {
         }
         let next = self.last_sent.map_or(self.last_added, |sent| sent + EVERY);
         let whole = self.waiting.contains(&b'\n') || self.waiting.len() >= SHOWN;
-        Some(if whole { next } else { next.max(self.last_added + SILENCE) })
+        Some(if whole {
+            next
+        } else {
+            next.max(self.last_added + SILENCE)
+        })
     }
 
     /// Sends what is due: whole lines, or what has waited long enough for its end.
@@ -96,10 +100,23 @@ impl OutputEvents {
 
     /// Forgets the oldest bytes beyond `limit`.
     fn keep_latest(&mut self, limit: usize) {
-        let Some(over) = self.waiting.len().checked_sub(limit).filter(|over| *over > 0) else { return };
+        let Some(over) = self
+            .waiting
+            .len()
+            .checked_sub(limit)
+            .filter(|over| *over > 0)
+        else {
+            return;
+        };
         let line = self.waiting[over..].iter().position(|&byte| byte == b'\n');
-        let from = line.map_or(over, |at| over + at + 1).min(self.waiting.len());
-        let from = if from == self.waiting.len() { over } else { from };
+        let from = line
+            .map_or(over, |at| over + at + 1)
+            .min(self.waiting.len());
+        let from = if from == self.waiting.len() {
+            over
+        } else {
+            from
+        };
         self.waiting.drain(..from);
         self.skipped += from as u64;
     }

@@ -20,15 +20,25 @@ pub(crate) struct KeptOutput {
 
 impl KeptOutput {
     pub(crate) async fn read(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
-        self.stored.read(offset, limit).await.map_err(io::Error::other)
+        self.stored
+            .read(offset, limit)
+            .await
+            .map_err(io::Error::other)
     }
 }
 
 /// Keeps an output. What is no text is kept as it was written.
-pub(crate) async fn keep(log: &OutputLog, context: &CallContext) -> Result<KeptOutput, ArtifactError> {
+pub(crate) async fn keep(
+    log: &OutputLog,
+    context: &CallContext,
+) -> Result<KeptOutput, ArtifactError> {
     let head = read(log, 0, HEAD_BYTES).await?;
     let is_text = !head.bytes.contains(&0);
-    let media_type = if is_text { "text/plain; charset=utf-8" } else { "application/octet-stream" };
+    let media_type = if is_text {
+        "text/plain; charset=utf-8"
+    } else {
+        "application/octet-stream"
+    };
     let mut handing = Handing {
         sink: context.create_artifact("output", media_type).await?,
         is_text,
@@ -44,7 +54,10 @@ pub(crate) async fn keep(log: &OutputLog, context: &CallContext) -> Result<KeptO
         }
         if page.offset > at {
             handing.finish_line().await?;
-            let mark = format!("\n[… {} were not kept …]\n", count(page.offset - at, "byte"));
+            let mark = format!(
+                "\n[… {} were not kept …]\n",
+                count(page.offset - at, "byte")
+            );
             handing.write(mark.as_bytes()).await?;
         }
         handing.take(&page.bytes).await?;
@@ -54,11 +67,17 @@ pub(crate) async fn keep(log: &OutputLog, context: &CallContext) -> Result<KeptO
     let lines = handing.lines + u64::from(handing.ends_in_line);
     let about = handing.sink.finish().await?;
     let stored = context.open_artifact(about.id).await?;
-    Ok(KeptOutput { about, lines, stored })
+    Ok(KeptOutput {
+        about,
+        lines,
+        stored,
+    })
 }
 
 async fn read(log: &OutputLog, at: u64, limit: usize) -> Result<super::log::Page, ArtifactError> {
-    log.read(at, limit).await.map_err(|error| ArtifactError::Storage(error.to_string()))
+    log.read(at, limit)
+        .await
+        .map_err(|error| ArtifactError::Storage(error.to_string()))
 }
 
 /// An output on its way. Pieces are cleaned line by line, since a sequence or a character may lie across two of them.
@@ -97,7 +116,9 @@ impl Handing {
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), ArtifactError> {
         self.lines += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
-        self.ends_in_line = bytes.last().map_or(self.ends_in_line, |&last| last != b'\n');
+        self.ends_in_line = bytes
+            .last()
+            .map_or(self.ends_in_line, |&last| last != b'\n');
         self.sink.write(bytes).await
     }
 }

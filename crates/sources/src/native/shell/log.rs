@@ -88,7 +88,12 @@ enum Place {
 
 impl OutputLog {
     pub(crate) fn new(spool: SpoolDirectory, limit: u64) -> Self {
-        Self { kept: Mutex::default(), spool, limit, total: watch::Sender::new(0) }
+        Self {
+            kept: Mutex::default(),
+            spool,
+            limit,
+            total: watch::Sender::new(0),
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -187,10 +192,19 @@ impl OutputLog {
             (kept.place(offset.min(kept.total), limit), kept.total)
         };
         match place {
-            Place::Here(bytes, offset) => Ok(Page { bytes, offset, total }),
+            Place::Here(bytes, offset) => Ok(Page {
+                bytes,
+                offset,
+                total,
+            }),
             Place::InFile(file, offset, length) => {
-                let read = tokio::task::spawn_blocking(move || read_at(&file, offset, length)).await;
-                Ok(Page { bytes: read.map_err(io::Error::other)??, offset, total })
+                let read =
+                    tokio::task::spawn_blocking(move || read_at(&file, offset, length)).await;
+                Ok(Page {
+                    bytes: read.map_err(io::Error::other)??,
+                    offset,
+                    total,
+                })
             }
         }
     }
@@ -205,7 +219,11 @@ impl Drop for OutputLog {
 impl Kept {
     /// How far the output is kept without a hole.
     fn whole(&self) -> u64 {
-        if self.file.is_some() { self.in_file } else { self.memory.len() as u64 }
+        if self.file.is_some() {
+            self.in_file
+        } else {
+            self.memory.len() as u64
+        }
     }
 
     fn count(&mut self, bytes: &[u8]) {
@@ -215,7 +233,8 @@ impl Kept {
     }
 
     fn remember(&mut self, bytes: &[u8]) {
-        self.recent.extend(&bytes[bytes.len().saturating_sub(RECENT)..]);
+        self.recent
+            .extend(&bytes[bytes.len().saturating_sub(RECENT)..]);
         let over = self.recent.len().saturating_sub(RECENT);
         self.recent.drain(..over);
     }
@@ -227,7 +246,9 @@ impl Kept {
             return match &self.file {
                 Some(file) => Place::InFile(Arc::clone(file), offset, length),
                 None => {
-                    let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.memory.len());
+                    let start = usize::try_from(offset)
+                        .unwrap_or(usize::MAX)
+                        .min(self.memory.len());
                     Place::Here(self.memory[start..start + length].to_vec(), offset)
                 }
             };
@@ -235,7 +256,10 @@ impl Kept {
         let recent_from = self.total - self.recent.len() as u64;
         let offset = offset.max(recent_from);
         let skip = usize::try_from(offset - recent_from).unwrap_or(usize::MAX);
-        Place::Here(self.recent.iter().skip(skip).take(limit).copied().collect(), offset)
+        Place::Here(
+            self.recent.iter().skip(skip).take(limit).copied().collect(),
+            offset,
+        )
     }
 }
 

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    CallInput, Declaration, EffectClass, Effects, ErrorClass, Tool, ToolCall, ToolFailure, ToolOutput,
+    CallInput, Declaration, EffectClass, Effects, ErrorClass, Tool, ToolCall, ToolFailure,
+    ToolOutput,
 };
 
 use super::{
@@ -34,7 +35,10 @@ struct Arguments {
 
 impl ProcessKill {
     pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
-        Self { children, processes }
+        Self {
+            children,
+            processes,
+        }
     }
 }
 
@@ -58,8 +62,10 @@ impl Tool for ProcessKill {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments =
-            call.input.to().map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = call
+            .input
+            .to()
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
         let entry = self.processes.find(&call.context, &arguments.process_id)?;
         let was_alive = entry.is_alive();
         if was_alive {
@@ -76,9 +82,15 @@ impl Tool for ProcessKill {
                 }
             }
         }
-        let already = if was_alive { "" } else { " (it was over already)" };
+        let already = if was_alive {
+            ""
+        } else {
+            " (it was over already)"
+        };
         let summary = format!("{}: {}{already}", entry.id, standing(&entry));
         let facts = serde_json::to_value(ProcessFacts::of(&entry))?;
-        Ok(ToolOutput::text(summary.clone()).with_summary(summary).with_structured(facts))
+        Ok(ToolOutput::text(summary.clone())
+            .with_summary(summary)
+            .with_structured(facts))
     }
 }

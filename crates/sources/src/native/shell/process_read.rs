@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::timeout;
 use toolpost_model::{
-    CallContext, CallInput, Declaration, EffectClass, Effects, PersistStrategy, Tool, ToolCall, ToolFailure,
-    ToolOutput,
+    CallContext, CallInput, Declaration, EffectClass, Effects, PersistStrategy, Tool, ToolCall,
+    ToolFailure, ToolOutput,
 };
 
 use super::{
@@ -96,9 +96,16 @@ fn end_well(page: &mut Page) {
     if page.end() == page.total {
         return;
     }
-    let line = page.bytes.iter().rposition(|&byte| byte == b'\n').map(|at| at + 1);
-    let end = line.filter(|end| end * 2 >= page.bytes.len()).unwrap_or_else(|| whole_characters(&page.bytes));
-    page.bytes.truncate(if end == 0 { page.bytes.len() } else { end });
+    let line = page
+        .bytes
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map(|at| at + 1);
+    let end = line
+        .filter(|end| end * 2 >= page.bytes.len())
+        .unwrap_or_else(|| whole_characters(&page.bytes));
+    page.bytes
+        .truncate(if end == 0 { page.bytes.len() } else { end });
 }
 
 impl Tool for ProcessRead {
@@ -112,7 +119,8 @@ impl Tool for ProcessRead {
             EffectClass::Read,
         );
         declaration.title = Some("Read process output".to_owned());
-        declaration.search_hint = "background job output log tail follow stdout stderr more rest".to_owned();
+        declaration.search_hint =
+            "background job output log tail follow stdout stderr more rest".to_owned();
         declaration.input.examples = vec![
             json!({ "process_id": "p3f09c41d77aa", "tail": true }),
             json!({ "process_id": "p3f09c41d77aa", "offset": 16384, "wait_seconds": 20 }),
@@ -127,29 +135,56 @@ impl Tool for ProcessRead {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments =
-            call.input.to().map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = call
+            .input
+            .to()
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
         let entry = self.processes.find(&call.context, &arguments.process_id)?;
         let limit = arguments.limit.clamp(1, MOST_BYTES);
-        let known = if arguments.tail { entry.log.total() } else { arguments.offset };
+        let known = if arguments.tail {
+            entry.log.total()
+        } else {
+            arguments.offset
+        };
         let wait = Duration::from_secs(arguments.wait_seconds.min(300));
         if !wait.is_zero() && entry.is_alive() && entry.log.total() <= known {
             await_news(&entry, known, wait, &call.context).await;
         }
         // Looked at before the output: what is said to be over must be shown to its end.
         let was_alive = entry.is_alive();
-        let offset = if arguments.tail { entry.log.total().saturating_sub(limit) } else { arguments.offset };
-        let mut page = entry.log.read(offset, usize::try_from(limit).unwrap_or(usize::MAX)).await?;
+        let offset = if arguments.tail {
+            entry.log.total().saturating_sub(limit)
+        } else {
+            arguments.offset
+        };
+        let mut page = entry
+            .log
+            .read(offset, usize::try_from(limit).unwrap_or(usize::MAX))
+            .await?;
         end_well(&mut page);
         let (cleaned, next) = (clean(&page.bytes), page.end());
         let at_end = !was_alive && next >= page.total;
         let is_empty = page.bytes.is_empty();
         let mut text = cleaned.text;
         if page.offset > offset {
-            text = format!("[… bytes {offset} to {} were too many to keep …]\n{text}", page.offset);
+            text = format!(
+                "[… bytes {offset} to {} were too many to keep …]\n{text}",
+                page.offset
+            );
         }
-        let rest = if at_end { "end of output".to_owned() } else { format!("read on at offset {next}") };
-        add_line(&mut text, &format!("[{}; {next} of {} bytes; {rest}]", standing(&entry), page.total));
+        let rest = if at_end {
+            "end of output".to_owned()
+        } else {
+            format!("read on at offset {next}")
+        };
+        add_line(
+            &mut text,
+            &format!(
+                "[{}; {next} of {} bytes; {rest}]",
+                standing(&entry),
+                page.total
+            ),
+        );
         let result = ReadResult {
             process: ProcessFacts::of(&entry),
             offset: page.offset,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolpost_model::{CallInput, Declaration, EffectClass, Effects, Tool, ToolCall, ToolFailure, ToolOutput};
+use toolpost_model::{
+    CallInput, Declaration, EffectClass, Effects, Tool, ToolCall, ToolFailure, ToolOutput,
+};
 
 use super::{
     declare,
@@ -106,8 +108,15 @@ fn line(entry: &Entry) -> String {
     let what = facts.description.as_deref().unwrap_or(&facts.command);
     let seconds = facts.duration_ms as f64 / 1000.0;
     let lines = count(facts.output_lines, "line");
-    let told = format!("{}  {}  {seconds:.1} s  {lines}  {}", facts.process_id, standing(entry), shown(what));
-    let created = created_lines(&entry.created()).map(|line| format!("\n{line}")).collect::<String>();
+    let told = format!(
+        "{}  {}  {seconds:.1} s  {lines}  {}",
+        facts.process_id,
+        standing(entry),
+        shown(what)
+    );
+    let created = created_lines(&entry.created())
+        .map(|line| format!("\n{line}"))
+        .collect::<String>();
     told + &created
 }
 
@@ -137,18 +146,30 @@ impl Tool for ProcessStatus {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments =
-            call.input.to().map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = call
+            .input
+            .to()
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
         let entries = match &arguments.process_id {
             Some(id) => vec![self.processes.find(&call.context, id)?],
             None => self.processes.of(call.context.session_id()),
         };
         let lines: Vec<String> = entries.iter().map(|entry| line(entry)).collect();
-        let text =
-            if lines.is_empty() { "no processes in this session".to_owned() } else { lines.join("\n") };
-        let result =
-            StatusResult { processes: entries.iter().map(|entry| ProcessFacts::of(entry)).collect() };
+        let text = if lines.is_empty() {
+            "no processes in this session".to_owned()
+        } else {
+            lines.join("\n")
+        };
+        let result = StatusResult {
+            processes: entries
+                .iter()
+                .map(|entry| ProcessFacts::of(entry))
+                .collect(),
+        };
         let output = ToolOutput::text(text).with_structured(serde_json::to_value(&result)?);
-        Ok(ToolOutput { is_empty: lines.is_empty(), ..output })
+        Ok(ToolOutput {
+            is_empty: lines.is_empty(),
+            ..output
+        })
     }
 }

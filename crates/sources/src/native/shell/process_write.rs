@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::unix::pipe::Sender};
 use toolpost_model::{
-    Access, CallContext, CallInput, Declaration, EffectClass, Effects, ErrorClass, ResourceKey, Tool,
-    ToolCall, ToolFailure, ToolOutput,
+    Access, CallContext, CallInput, Declaration, EffectClass, Effects, ErrorClass, ResourceKey,
+    Tool, ToolCall, ToolFailure, ToolOutput,
 };
 
 use super::{
@@ -52,8 +52,12 @@ struct WriteResult {
 /// with its input stays within the confines it was started in, and those are no wider than the usual ones.
 pub(super) fn effects_on(input: &CallInput, children: &Children) -> Effects {
     let confined = children.confined(children.settings().profile);
-    let effects =
-        Effects { concurrency_safe: true, open_world: false, confined, ..Effects::of(EffectClass::Execute) };
+    let effects = Effects {
+        concurrency_safe: true,
+        open_world: false,
+        confined,
+        ..Effects::of(EffectClass::Execute)
+    };
     match input.arguments().str("process_id") {
         Some(id) => effects.using(ResourceKey::new("process", id), Access::Write),
         None => effects,
@@ -62,17 +66,28 @@ pub(super) fn effects_on(input: &CallInput, children: &Children) -> Effects {
 
 impl ProcessWrite {
     pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
-        Self { children, processes }
+        Self {
+            children,
+            processes,
+        }
     }
 }
 
 fn has_no_input(entry: &Entry) -> ToolFailure {
-    let message = format!("`{}` reads no input any more: {}", entry.id, standing(entry));
+    let message = format!(
+        "`{}` reads no input any more: {}",
+        entry.id,
+        standing(entry)
+    );
     ToolFailure::new(message).code("input_closed").untouched()
 }
 
 /// Writes as much as the process takes before its caller's time is over.
-async fn write(pipe: &mut Sender, text: &[u8], context: &CallContext) -> Result<usize, std::io::Error> {
+async fn write(
+    pipe: &mut Sender,
+    text: &[u8],
+    context: &CallContext,
+) -> Result<usize, std::io::Error> {
     let mut written = 0;
     while written < text.len() {
         tokio::select! {
@@ -94,7 +109,8 @@ impl Tool for ProcessWrite {
             EffectClass::Execute,
         );
         declaration.title = Some("Write to process".to_owned());
-        declaration.search_hint = "background job stdin input type answer send line interactive".to_owned();
+        declaration.search_hint =
+            "background job stdin input type answer send line interactive".to_owned();
         declaration.input.examples = vec![
             json!({ "process_id": "p3f09c41d77aa", "text": "yes\n" }),
             json!({ "process_id": "p3f09c41d77aa", "close": true }),
@@ -107,8 +123,10 @@ impl Tool for ProcessWrite {
     }
 
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let arguments: Arguments =
-            call.input.to().map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = call
+            .input
+            .to()
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
         let entry = self.processes.find(&call.context, &arguments.process_id)?;
         let mut stdin = entry.stdin().lock().await;
         let pipe = stdin.as_mut().ok_or_else(|| has_no_input(&entry))?;
@@ -121,17 +139,31 @@ impl Tool for ProcessWrite {
             }
         };
         if written < text.len() {
-            let message =
-                format!("`{}` took {written} of {} bytes and then read no more", entry.id, text.len());
+            let message = format!(
+                "`{}` took {written} of {} bytes and then read no more",
+                entry.id,
+                text.len()
+            );
             return Err(ToolFailure::of(ErrorClass::Timeout, message).code("input_full"));
         }
         if arguments.close {
             *stdin = None;
         }
-        let closed = if arguments.close { ", and its input is closed" } else { "" };
-        let summary = format!("wrote {} to {}{closed}", count(written as u64, "byte"), entry.id);
-        let result =
-            WriteResult { process_id: entry.id.clone(), written: written as u64, closed: arguments.close };
+        let closed = if arguments.close {
+            ", and its input is closed"
+        } else {
+            ""
+        };
+        let summary = format!(
+            "wrote {} to {}{closed}",
+            count(written as u64, "byte"),
+            entry.id
+        );
+        let result = WriteResult {
+            process_id: entry.id.clone(),
+            written: written as u64,
+            closed: arguments.close,
+        };
         Ok(ToolOutput::text(summary.clone())
             .with_summary(summary)
             .with_structured(serde_json::to_value(&result)?))

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use toolpost_model::{CallContext, DividedLimit, ErrorClass, Principal, SessionId, ShareTable, ToolFailure};
+use toolpost_model::{
+    CallContext, DividedLimit, ErrorClass, Principal, SessionId, ShareTable, ToolFailure,
+};
 
 pub(crate) use entry::{Entry, Origin, State};
 
@@ -48,14 +50,22 @@ pub(crate) struct ProcessPlace {
 
 impl Drop for ProcessPlace {
     fn drop(&mut self) {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).give_back(&self.principal);
+        self.places
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .give_back(&self.principal);
     }
 }
 
 impl Processes {
     pub(crate) fn new(spool: SpoolDirectory, lifetime: Duration, background: DividedLimit) -> Self {
         let places = Arc::new(Mutex::new(ShareTable::new(background)));
-        Self { spool, lifetime, places, sessions: Mutex::default() }
+        Self {
+            spool,
+            lifetime,
+            places,
+            sessions: Mutex::default(),
+        }
     }
 
     pub(crate) fn lifetime(&self) -> Duration {
@@ -68,7 +78,10 @@ impl Processes {
 
     /// A place for the output of a process that may run for days: nobody waits for all of it.
     pub(crate) fn background_log(&self) -> Arc<OutputLog> {
-        Arc::new(OutputLog::new(self.spool.clone(), BACKGROUND_BYTES.min(self.spool.most_of_one())))
+        Arc::new(OutputLog::new(
+            self.spool.clone(),
+            BACKGROUND_BYTES.min(self.spool.most_of_one()),
+        ))
     }
 
     /// A place for the output of a process that a call waits for.
@@ -98,7 +111,10 @@ impl Processes {
         places
             .take(&principal)
             .map_err(|refusal| refused(refusal.told("background processes", "limits.processes")))?;
-        Ok(ProcessPlace { places: Arc::clone(&self.places), principal })
+        Ok(ProcessPlace {
+            places: Arc::clone(&self.places),
+            principal,
+        })
     }
 
     /// Keeps a process, and lets go of ended ones that are too many.
@@ -127,12 +143,18 @@ impl Processes {
     /// The session's process of that id.
     pub(crate) fn find(&self, context: &CallContext, id: &str) -> Result<Arc<Entry>, ToolFailure> {
         let sessions = self.sessions();
-        let entries = sessions.get(context.session_id()).map_or(&[][..], Vec::as_slice);
-        entries.iter().find(|entry| entry.id == id).cloned().ok_or_else(|| {
-            ToolFailure::invalid(format!("this session has no process `{}`", shown(id)))
-                .code("not_found")
-                .hint("`process_status` without arguments lists the processes of this session")
-        })
+        let entries = sessions
+            .get(context.session_id())
+            .map_or(&[][..], Vec::as_slice);
+        entries
+            .iter()
+            .find(|entry| entry.id == id)
+            .cloned()
+            .ok_or_else(|| {
+                ToolFailure::invalid(format!("this session has no process `{}`", shown(id)))
+                    .code("not_found")
+                    .hint("`process_status` without arguments lists the processes of this session")
+            })
     }
 
     /// All processes of a session, the oldest first.
@@ -143,7 +165,10 @@ impl Processes {
     /// Ends one and forgets it.
     pub(crate) fn forget(&self, session: &SessionId, id: &str) {
         if let Some(entries) = self.sessions().get_mut(session) {
-            entries.iter().filter(|entry| entry.id == id).for_each(|entry| entry.abandon());
+            entries
+                .iter()
+                .filter(|entry| entry.id == id)
+                .for_each(|entry| entry.abandon());
             entries.retain(|entry| entry.id != id);
         }
     }
@@ -159,8 +184,14 @@ impl Processes {
 /// that the journal is on. The oldest of the caller that holds the most goes first, so that no caller's output makes
 /// that of another one disappear while its own is larger.
 fn make_room(sessions: &mut HashMap<SessionId, Vec<Arc<Entry>>>, most: u64) {
-    let ended = sessions.values().flatten().filter(|entry| !entry.is_alive());
-    let mut ended: Vec<Arc<Entry>> = ended.filter(|entry| entry.log.spooled() > 0).cloned().collect();
+    let ended = sessions
+        .values()
+        .flatten()
+        .filter(|entry| !entry.is_alive());
+    let mut ended: Vec<Arc<Entry>> = ended
+        .filter(|entry| entry.log.spooled() > 0)
+        .cloned()
+        .collect();
     let mut held: u64 = ended.iter().map(|entry| entry.log.spooled()).sum();
     if held <= most {
         return;
@@ -172,14 +203,22 @@ fn make_room(sessions: &mut HashMap<SessionId, Vec<Arc<Entry>>>, most: u64) {
     }
     ended.sort_by_key(|entry| entry.began());
     while held > most {
-        let Some(largest) = holders.iter().max_by_key(|(_, bytes)| **bytes).map(|(who, _)| *who) else {
+        let Some(largest) = holders
+            .iter()
+            .max_by_key(|(_, bytes)| **bytes)
+            .map(|(who, _)| *who)
+        else {
             return;
         };
-        let Some(place) = ended.iter().position(|entry| entry.principal == *largest) else { return };
+        let Some(place) = ended.iter().position(|entry| entry.principal == *largest) else {
+            return;
+        };
         let oldest = ended.remove(place);
         let bytes = oldest.log.spooled();
         held -= bytes;
         holders.entry(largest).and_modify(|held| *held -= bytes);
-        sessions.values_mut().for_each(|entries| entries.retain(|entry| !Arc::ptr_eq(entry, &oldest)));
+        sessions
+            .values_mut()
+            .for_each(|entries| entries.retain(|entry| !Arc::ptr_eq(entry, &oldest)));
     }
 }

@@ -97,7 +97,10 @@ const COMPLAINTS: [(&str, Complaint); 19] = [
     ("connection refused", Complaint::Refused),
     ("econnrefused", Complaint::Refused),
     ("no space left on device", Complaint::NoSpace),
-    ("fork: retry: resource temporarily unavailable", Complaint::NoProcesses),
+    (
+        "fork: retry: resource temporarily unavailable",
+        Complaint::NoProcesses,
+    ),
     ("cannot fork", Complaint::NoProcesses),
 ];
 
@@ -116,25 +119,39 @@ pub(crate) fn guess(output: &Shown, ended: Ended, scene: &Scene<'_>) -> Option<S
     match ended.signal {
         Some(SIGSYS) => return Some(system_call()),
         Some(SIGXFSZ) => {
-            let message = "looks like the command was ended because it wrote a file over the size limit";
+            let message =
+                "looks like the command was ended because it wrote a file over the size limit";
             return Some(plain(RefusalKind::Disk, message, "sandbox.file_size"));
         }
         _ => {}
     }
     let lines: Vec<&str> = output.pieces().flat_map(str::lines).collect();
-    lines.iter().rev().take(LINES).find_map(|line| read(line, scene))
+    lines
+        .iter()
+        .rev()
+        .take(LINES)
+        .find_map(|line| read(line, scene))
 }
 
 fn read(line: &str, scene: &Scene<'_>) -> Option<SandboxRefusal> {
     let lower = line.to_lowercase();
     let (_, complaint) = COMPLAINTS.iter().find(|(words, _)| lower.contains(words))?;
     let offline = scene.applied.net.starts_with("none");
-    let without_network = |message| plain(RefusalKind::Network, message, "sandbox.profile: network");
+    let without_network =
+        |message| plain(RefusalKind::Network, message, "sandbox.profile: network");
     let network = || {
-        without_network("looks like the command wanted the network, which it does not have in this sandbox")
+        without_network(
+            "looks like the command wanted the network, which it does not have in this sandbox",
+        )
     };
-    let on_this_machine = ["localhost", "127.0.0.1", "::1"].iter().any(|name| lower.contains(name));
-    let named = || path::named_in(line).into_iter().find_map(|path| placed(&path, *complaint, scene));
+    let on_this_machine = ["localhost", "127.0.0.1", "::1"]
+        .iter()
+        .any(|name| lower.contains(name));
+    let named = || {
+        path::named_in(line)
+            .into_iter()
+            .find_map(|path| placed(&path, *complaint, scene))
+    };
     match complaint {
         Complaint::ReadOnly | Complaint::Denied => named(),
         Complaint::NotPermitted if offline && lower.contains("socket") => Some(network()),
@@ -146,7 +163,11 @@ fn read(line: &str, scene: &Scene<'_>) -> Option<SandboxRefusal> {
              or somebody else started cannot be reached from it: start it in the same command",
         )),
         Complaint::Refused => None,
-        Complaint::NoSpace if path::named_in(line).iter().any(|path| path.starts_with(PRIVATE_TMP)) => {
+        Complaint::NoSpace
+            if path::named_in(line)
+                .iter()
+                .any(|path| path.starts_with(PRIVATE_TMP)) =>
+        {
             let message = "looks like the private temporary directory of the command is full";
             Some(plain(RefusalKind::Disk, message, "sandbox.tmp"))
         }
@@ -167,8 +188,16 @@ fn placed(named: &str, complaint: Complaint, scene: &Scene<'_>) -> Option<Sandbo
         (RefusalKind::HiddenPath, "it is hidden from commands", None)
     } else if confines.protected.iter().any(beneath) {
         let git = path.components().any(|part| part.as_os_str() == ".git");
-        let setting = if git { "protect: {git: false}" } else { "protect" };
-        (RefusalKind::ProtectedPath, "it is protected from being written", Some(setting))
+        let setting = if git {
+            "protect: {git: false}"
+        } else {
+            "protect"
+        };
+        (
+            RefusalKind::ProtectedPath,
+            "it is protected from being written",
+            Some(setting),
+        )
     } else if let Some(root) = confines
         .roots
         .iter()
@@ -176,9 +205,11 @@ fn placed(named: &str, complaint: Complaint, scene: &Scene<'_>) -> Option<Sandbo
         .max_by_key(|root| root.path.as_os_str().len())
     {
         match (root.access, confines.profile) {
-            (Access::Read, _) => {
-                (RefusalKind::ReadOnlyPath, "its root may only be read", Some("roots: access: write"))
-            }
+            (Access::Read, _) => (
+                RefusalKind::ReadOnlyPath,
+                "its root may only be read",
+                Some("roots: access: write"),
+            ),
             (Access::Write, SandboxProfile::ReadOnly) => (
                 RefusalKind::ReadOnlyPath,
                 "the profile is `read-only`",
@@ -195,13 +226,26 @@ fn placed(named: &str, complaint: Complaint, scene: &Scene<'_>) -> Option<Sandbo
     } else if path.starts_with(PRIVATE_TMP) {
         return None;
     } else if complaint == Complaint::ReadOnly {
-        (RefusalKind::OutsidePath, "it lies outside of the writable roots", Some("roots"))
+        (
+            RefusalKind::OutsidePath,
+            "it lies outside of the writable roots",
+            Some("roots"),
+        )
     } else {
-        (RefusalKind::OutsidePath, "it lies outside of the roots", Some("roots, or sandbox.readable"))
+        (
+            RefusalKind::OutsidePath,
+            "it lies outside of the roots",
+            Some("roots, or sandbox.readable"),
+        )
     };
     let path = path.to_string_lossy().into_owned();
     let message = format!("looks like the sandbox refused `{}`: {why}", quoted(&path));
-    Some(SandboxRefusal { kind, path: Some(path), message, setting })
+    Some(SandboxRefusal {
+        kind,
+        path: Some(path),
+        message,
+        setting,
+    })
 }
 
 fn system_call() -> SandboxRefusal {
@@ -210,7 +254,12 @@ fn system_call() -> SandboxRefusal {
 }
 
 fn plain(kind: RefusalKind, message: &str, setting: &'static str) -> SandboxRefusal {
-    SandboxRefusal { kind, path: None, message: message.to_owned(), setting: Some(setting) }
+    SandboxRefusal {
+        kind,
+        path: None,
+        message: message.to_owned(),
+        setting: Some(setting),
+    }
 }
 
 impl SandboxRefusal {
@@ -218,7 +267,10 @@ impl SandboxRefusal {
     pub(crate) fn told(&self) -> String {
         match self.setting {
             Some(setting) => {
-                format!("[{}; only the operator can change that (setting `{setting}`)]", self.message)
+                format!(
+                    "[{}; only the operator can change that (setting `{setting}`)]",
+                    self.message
+                )
             }
             None => format!("[{}]", self.message),
         }

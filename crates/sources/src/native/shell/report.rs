@@ -4,7 +4,9 @@ use std::{io, path::Path, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolpost_model::{ArtifactId, CallContext, Content, ErrorClass, ToolFailure, ToolOutput, Truncation};
+use toolpost_model::{
+    ArtifactId, CallContext, Content, ErrorClass, ToolFailure, ToolOutput, Truncation,
+};
 use toolpost_sandbox::{Confines, Process};
 
 use super::{
@@ -85,7 +87,10 @@ impl Told {
     /// The output and how it ended.
     pub(crate) fn whole(&self) -> String {
         let mut text = self.text.clone();
-        self.closing.iter().chain(&self.created).for_each(|line| add_line(&mut text, line));
+        self.closing
+            .iter()
+            .chain(&self.created)
+            .for_each(|line| add_line(&mut text, line));
         text
     }
 
@@ -97,7 +102,9 @@ impl Told {
     /// The output of a command that did well.
     pub(crate) fn plain(&self) -> String {
         let mut text = self.text.clone();
-        self.created.iter().for_each(|line| add_line(&mut text, line));
+        self.created
+            .iter()
+            .for_each(|line| add_line(&mut text, line));
         text
     }
 }
@@ -118,12 +125,20 @@ impl Rest {
     /// The call that shows what was cut.
     fn read_on(&self, cut: &Cut) -> String {
         match (self, cut.line) {
-            (Self::Kept(id), Some(line)) => format!("read_result {{\"ref\": \"{id}\", \"offset\": {line}}}"),
+            (Self::Kept(id), Some(line)) => {
+                format!("read_result {{\"ref\": \"{id}\", \"offset\": {line}}}")
+            }
             (Self::Kept(id), None) => {
-                format!("read_result {{\"ref\": \"{id}\", \"byte_offset\": {}}}", cut.offset)
+                format!(
+                    "read_result {{\"ref\": \"{id}\", \"byte_offset\": {}}}",
+                    cut.offset
+                )
             }
             (Self::OfProcess(id), _) => {
-                format!("process_read {{\"process_id\": \"{id}\", \"offset\": {}}}", cut.offset)
+                format!(
+                    "process_read {{\"process_id\": \"{id}\", \"offset\": {}}}",
+                    cut.offset
+                )
             }
         }
     }
@@ -171,10 +186,21 @@ impl Ran<'_> {
             None => OutputSource::Log(&self.log),
         };
         let output = shown(source, limits).await?;
-        let RunEnd { ended, stopped, duration } = self.end;
-        let scene =
-            Scene { confines: self.confines, applied: self.process.applied(), directory: self.directory };
-        let refusal = if stopped.is_none() { guess(&output, ended, &scene) } else { None };
+        let RunEnd {
+            ended,
+            stopped,
+            duration,
+        } = self.end;
+        let scene = Scene {
+            confines: self.confines,
+            applied: self.process.applied(),
+            directory: self.directory,
+        };
+        let refusal = if stopped.is_none() {
+            guess(&output, ended, &scene)
+        } else {
+            None
+        };
         let rest = output.cut.as_ref().map(|_| match &kept {
             Some(kept) => Rest::Kept(kept.about.id),
             None => {
@@ -186,13 +212,27 @@ impl Ran<'_> {
         });
         let text = output.text(|cut| {
             let (bytes, lines) = (count(cut.bytes, "byte"), count(cut.lines, "line"));
-            let read = rest.as_ref().map(|rest| rest.read_on(cut)).unwrap_or_default();
+            let read = rest
+                .as_ref()
+                .map(|rest| rest.read_on(cut))
+                .unwrap_or_default();
             format!("[… {bytes} in {lines} not shown; `{read}` reads on here …]")
         });
-        let how = if stopped.is_some() { "[stopped]".to_owned() } else { format!("[{}]", ending(ended)) };
-        let closing = std::iter::once(how).chain(refusal.as_ref().map(SandboxRefusal::told)).collect();
+        let how = if stopped.is_some() {
+            "[stopped]".to_owned()
+        } else {
+            format!("[{}]", ending(ended))
+        };
+        let closing = std::iter::once(how)
+            .chain(refusal.as_ref().map(SandboxRefusal::told))
+            .collect();
         let created = created_lines(self.created).collect();
-        Ok(Told { text, closing, created, report: self.facts(&output, rest, refusal) })
+        Ok(Told {
+            text,
+            closing,
+            created,
+            report: self.facts(&output, rest, refusal),
+        })
     }
 
     fn facts(&self, output: &Shown, rest: Option<Rest>, refusal: Option<SandboxRefusal>) -> Report {
@@ -221,15 +261,19 @@ impl Ran<'_> {
     }
 
     /// As the call's result, where the command came to its own end.
-    pub(crate) fn output(&self, text: String, report: &Report) -> Result<ToolOutput, serde_json::Error> {
+    pub(crate) fn output(
+        &self,
+        text: String,
+        report: &Report,
+    ) -> Result<ToolOutput, serde_json::Error> {
         let shown = text.len() as u64;
         let hint = match (&report.kept, &report.process_id) {
             (Some(id), _) => Some(format!(
                 "`read_result` with `ref` `{id}` reads any part of the output, `search_result` finds lines"
             )),
-            (None, Some(id)) => {
-                Some(format!("`process_read` with `process_id` `{id}` reads any part of the output"))
-            }
+            (None, Some(id)) => Some(format!(
+                "`process_read` with `process_id` `{id}` reads any part of the output"
+            )),
             (None, None) => None,
         };
         let truncated = hint.map(|hint| Truncation {
@@ -253,13 +297,15 @@ impl Ran<'_> {
     pub(crate) fn stopped(&self, stopped: Stopped, told: &Told) -> ToolFailure {
         let seconds = self.end.duration.as_secs_f64();
         let failure = match stopped {
-            Stopped::OutOfTime => {
-                ToolFailure::of(ErrorClass::Timeout, format!("the command was stopped after {seconds:.1} s"))
-                    .code("command_timeout")
-            }
-            Stopped::ByHost => {
-                ToolFailure::of(ErrorClass::Canceled, format!("the command was stopped after {seconds:.1} s"))
-            }
+            Stopped::OutOfTime => ToolFailure::of(
+                ErrorClass::Timeout,
+                format!("the command was stopped after {seconds:.1} s"),
+            )
+            .code("command_timeout"),
+            Stopped::ByHost => ToolFailure::of(
+                ErrorClass::Canceled,
+                format!("the command was stopped after {seconds:.1} s"),
+            ),
         };
         let mut failure = failure.confined(self.process.applied().clone());
         failure.content = vec![Content::text(told.whole())];

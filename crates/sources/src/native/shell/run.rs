@@ -59,7 +59,10 @@ pub(crate) async fn run_to_end(
     context: &CallContext,
 ) -> RunEnd {
     let began = Instant::now();
-    let mut flow = Flow { work: pin!(carry(streams, input)), is_over: false };
+    let mut flow = Flow {
+        work: pin!(carry(streams, input)),
+        is_over: false,
+    };
     let (ended, stopped) = match flow.beside(first(process, until, context)).await {
         First::Ended(ended) => {
             let _ = timeout(DRAIN, flow.finish()).await;
@@ -74,7 +77,11 @@ pub(crate) async fn run_to_end(
     };
     // Nobody holds the pipes any more, so what is left in them is there now.
     let _ = timeout(DRAIN, flow.finish()).await;
-    RunEnd { ended, stopped, duration: began.elapsed() }
+    RunEnd {
+        ended,
+        stopped,
+        duration: began.elapsed(),
+    }
 }
 
 enum First {
@@ -132,7 +139,12 @@ async fn carry(streams: Vec<Stream<'_>>, input: Option<(Sender, Vec<u8>)>) {
 }
 
 async fn carry_stream(stream: Option<Stream<'_>>) {
-    if let Some(Stream { pipe: Some(pipe), log, events }) = stream {
+    if let Some(Stream {
+        pipe: Some(pipe),
+        log,
+        events,
+    }) = stream
+    {
         pump(pipe, log, events).await;
     }
 }
@@ -153,7 +165,9 @@ pub(crate) async fn pump(mut pipe: Receiver, log: &OutputLog, mut events: Option
                 }
             },
         };
-        let Some(length) = read.ok().filter(|length| *length > 0) else { break };
+        let Some(length) = read.ok().filter(|length| *length > 0) else {
+            break;
+        };
         log.append(&buffer[..length]).await;
         if let Some(events) = &mut events {
             events.add(&buffer[..length]);

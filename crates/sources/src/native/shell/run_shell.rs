@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolpost_model::{
-    Access, ArgumentKind, ArgumentMeaning, CallContext, CallInput, ClassFact, Declaration, EffectClass,
-    Effects, ErrorClass, Lifecycle, OutputStream, ProgramFile, Refusal, SandboxPlan, SandboxProfile, Tool,
-    ToolCall, ToolFailure, ToolOutput,
+    Access, ArgumentKind, ArgumentMeaning, CallContext, CallInput, ClassFact, Declaration,
+    EffectClass, Effects, ErrorClass, Lifecycle, OutputStream, ProgramFile, Refusal, SandboxPlan,
+    SandboxProfile, Tool, ToolCall, ToolFailure, ToolOutput,
 };
 use toolpost_sandbox::{Confines, Process, Stderr, Stdin};
 
@@ -76,11 +76,16 @@ struct Arguments {
 
 impl Arguments {
     fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     fn origin(&self) -> Origin {
-        Origin { command: self.command.clone(), description: self.description.clone() }
+        Origin {
+            command: self.command.clone(),
+            description: self.description.clone(),
+        }
     }
 
     /// What people are shown of the call.
@@ -91,7 +96,10 @@ impl Arguments {
             None => shown(line),
             // Between words: half a secret would not be known as one.
             Some((end, _)) => {
-                format!("{}…", shown(line[..end].rsplit_once(' ').map_or("", |(words, _)| words)))
+                format!(
+                    "{}…",
+                    shown(line[..end].rsplit_once(' ').map_or("", |(words, _)| words))
+                )
             }
         }
     }
@@ -106,23 +114,39 @@ struct Started {
 
 impl Shell {
     pub(super) fn new(children: Arc<Children>, processes: Arc<Processes>) -> Self {
-        Self { children, processes }
+        Self {
+            children,
+            processes,
+        }
     }
 
-    fn directory(&self, given: Option<&str>, context: &CallContext) -> Result<PathBuf, ToolFailure> {
+    fn directory(
+        &self,
+        given: Option<&str>,
+        context: &CallContext,
+    ) -> Result<PathBuf, ToolFailure> {
         let workspace = self.children.workspace();
-        let Some(given) = given else { return Ok(workspace.path().to_owned()) };
-        let requested =
-            workspace.request(given).map_err(|refusal| PathError::from(refusal).into_failure())?;
-        let located = workspace.locate(&requested).map_err(PathError::into_failure)?;
+        let Some(given) = given else {
+            return Ok(workspace.path().to_owned());
+        };
+        let requested = workspace
+            .request(given)
+            .map_err(|refusal| PathError::from(refusal).into_failure())?;
+        let located = workspace
+            .locate(&requested)
+            .map_err(PathError::into_failure)?;
         match &located.found {
             Found::Directory(_) => Ok(workspace.path().join(&located.path)),
-            Found::Entry { .. } => {
-                Err(PathError::NotADirectory { given: given.to_owned(), at: located.path }.into_failure())
+            Found::Entry { .. } => Err(PathError::NotADirectory {
+                given: given.to_owned(),
+                at: located.path,
             }
+            .into_failure()),
             Found::Missing { parent, rest } => {
-                let may_see = |place: &Path| context.may_use(&workspace.absolute(place), Access::Read);
-                let missing = PathError::not_found(given.to_owned(), (parent, &located.path), rest, may_see);
+                let may_see =
+                    |place: &Path| context.may_use(&workspace.absolute(place), Access::Read);
+                let missing =
+                    PathError::not_found(given.to_owned(), (parent, &located.path), rest, may_see);
                 Err(missing.into_failure())
             }
         }
@@ -141,7 +165,8 @@ impl Shell {
     fn only_reads(&self, arguments: &Arguments) -> bool {
         !arguments.background
             && self.may_only_read()
-            && toolpost_command::analyze_with(&arguments.command, arguments.variables()).only_reads()
+            && toolpost_command::analyze_with(&arguments.command, arguments.variables())
+                .only_reads()
     }
 
     /// What it is decided as, and what confines it then. The same answer when it is decided on and when it runs.
@@ -177,29 +202,60 @@ impl Shell {
         };
         let watch = self.children.watch_names(confines.profile);
         let process = self.children.start(child).await?;
-        Ok(Started { process, confines, watch })
+        Ok(Started {
+            process,
+            confines,
+            watch,
+        })
     }
 
-    async fn run(&self, arguments: &Arguments, context: &CallContext) -> Result<ToolOutput, ToolFailure> {
+    async fn run(
+        &self,
+        arguments: &Arguments,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ToolFailure> {
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
-        let started = self.start(arguments, directory.clone(), Stdin::Null, context).await?;
-        let Started { mut process, confines, watch } = started;
+        let started = self
+            .start(arguments, directory.clone(), Stdin::Null, context)
+            .await?;
+        let Started {
+            mut process,
+            confines,
+            watch,
+        } = started;
         let log = self.processes.new_log();
         let events = OutputEvents::new(context.clone(), OutputStream::Combined);
-        let stream = Stream { pipe: process.take_stdout(), log: &log, events: Some(events) };
-        let time = arguments.timeout_seconds.map_or(USUAL_TIME, Duration::from_secs);
+        let stream = Stream {
+            pipe: process.take_stdout(),
+            log: &log,
+            events: Some(events),
+        };
+        let time = arguments
+            .timeout_seconds
+            .map_or(USUAL_TIME, Duration::from_secs);
         let until = Instant::now() + time;
         let end = run_to_end(&mut process, vec![stream], None, until, context).await;
         let created = watch.as_ref().map(NameWatch::end).unwrap_or_default();
         process.note_protected_created(created_paths(created));
-        let ran = Ran { process: &process, confines: &confines, directory: &directory, end, log, created };
+        let ran = Ran {
+            process: &process,
+            confines: &confines,
+            directory: &directory,
+            end,
+            log,
+            created,
+        };
         let kept_for = (context, &*self.processes, arguments.origin());
         let told = ran.report(ShownLimits::default(), kept_for).await?;
         match ran.end.stopped {
             None => {
                 let mut output = ran.output(told.whole(), &told.report)?;
                 output.is_empty = told.is_empty() && ran.end.ended.code == Some(0);
-                Ok(output.with_summary(format!("{}: {}", arguments.subject(), ending(ran.end.ended))))
+                Ok(output.with_summary(format!(
+                    "{}: {}",
+                    arguments.subject(),
+                    ending(ran.end.ended)
+                )))
             }
             Some(stopped) => {
                 let failure = ran.stopped(stopped, &told);
@@ -220,10 +276,12 @@ impl Shell {
 
 impl Tool for Shell {
     fn declaration(&self) -> Declaration {
-        let mut declaration = declare::<Arguments, Report>("shell", DESCRIPTION, EffectClass::Execute);
+        let mut declaration =
+            declare::<Arguments, Report>("shell", DESCRIPTION, EffectClass::Execute);
         declaration.title = Some("Shell".to_owned());
         declaration.search_hint =
-            "bash terminal run execute command line script build test compile install git make".to_owned();
+            "bash terminal run execute command line script build test compile install git make"
+                .to_owned();
         declaration.input.examples = vec![
             json!({ "command": "cargo test --quiet 2>&1 | tail -40", "timeout_seconds": 300, "description": "run the tests" }),
             json!({ "command": "ls -la && git status --short", "working_directory": "src" }),
@@ -249,7 +307,9 @@ impl Tool for Shell {
     }
 
     fn check(&self, input: &CallInput) -> Result<(), Refusal> {
-        let arguments: Arguments = input.to().map_err(|error| Refusal::invalid("", error.to_string()))?;
+        let arguments: Arguments = input
+            .to()
+            .map_err(|error| Refusal::invalid("", error.to_string()))?;
         let command = &arguments.command;
         if command.trim().is_empty() {
             return Err(Refusal::invalid("/command", "the command is empty"));
@@ -268,21 +328,27 @@ impl Tool for Shell {
             ));
         }
         if arguments.background && arguments.timeout_seconds.is_some() {
-            let message =
-                "it is for commands that are waited for; leave it out, and end this one with `process_kill`";
+            let message = "it is for commands that are waited for; leave it out, and end this one with `process_kill`";
             return Err(Refusal::invalid("/timeout_seconds", message));
         }
         if let Some(given) = &arguments.working_directory {
             let refused = self.children.workspace().request(given).err();
             if let Some(refusal) = refused {
                 let (class, message) = (refusal.class(), refusal.to_string());
-                return Err(Refusal { class, at: "/working_directory".to_owned(), message });
+                return Err(Refusal {
+                    class,
+                    at: "/working_directory".to_owned(),
+                    message,
+                });
             }
         }
         for (name, value) in arguments.variables() {
             environment::check(name, value).map_err(|refusal| {
                 let hint = "set it in the command itself, as in `NAME=value command`";
-                Refusal::invalid(format!("/environment/{}", shown(name)), format!("{refusal}; {hint}"))
+                Refusal::invalid(
+                    format!("/environment/{}", shown(name)),
+                    format!("{refusal}; {hint}"),
+                )
             })?;
         }
         self.children.check(self.children.settings().profile)
@@ -304,16 +370,25 @@ impl Tool for Shell {
     }
 
     async fn programs(&self, input: &CallInput) -> Result<Vec<ProgramFile>, ToolFailure> {
-        let arguments: Arguments = input.to().map_err(|error| ToolFailure::invalid(error.to_string()))?;
+        let arguments: Arguments = input
+            .to()
+            .map_err(|error| ToolFailure::invalid(error.to_string()))?;
         let directory = match &arguments.working_directory {
             None => self.children.workspace().path().to_owned(),
             Some(given) => self.children.workspace().path().join(given),
         };
         let search_path = arguments.environment.get("PATH").map(String::as_str);
         let search_path = search_path.unwrap_or_else(|| self.children.search_path());
-        let start = CommandStart { directory: &directory, search_path };
+        let start = CommandStart {
+            directory: &directory,
+            search_path,
+        };
         self.children
-            .program_files(program_files::in_text(&arguments.command, arguments.variables(), &start))
+            .program_files(program_files::in_text(
+                &arguments.command,
+                arguments.variables(),
+                &start,
+            ))
             .await
     }
 
@@ -328,8 +403,9 @@ impl Tool for Shell {
             self.run(&arguments, &call.context).await
         };
         ran.map_err(|failure| match failure.code.as_deref() {
-            Some("program_missing") => failure
-                .hint("the shell tool needs bash: it must be installed where the host's `PATH` finds it"),
+            Some("program_missing") => failure.hint(
+                "the shell tool needs bash: it must be installed where the host's `PATH` finds it",
+            ),
             _ => failure,
         })
     }

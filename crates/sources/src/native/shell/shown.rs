@@ -16,7 +16,12 @@ pub(crate) struct ShownLimits {
 impl Default for ShownLimits {
     /// The end of an output says more often what went wrong than its beginning.
     fn default() -> Self {
-        Self { head_bytes: 8 * 1024, tail_bytes: 16 * 1024, head_lines: 300, tail_lines: 700 }
+        Self {
+            head_bytes: 8 * 1024,
+            tail_bytes: 16 * 1024,
+            head_lines: 300,
+            tail_lines: 700,
+        }
     }
 }
 
@@ -25,7 +30,12 @@ impl ShownLimits {
     pub(crate) fn of_bytes(bytes: usize) -> Self {
         let head_bytes = bytes / 3;
         let (head_lines, tail_lines) = (usize::MAX, usize::MAX);
-        Self { head_bytes, tail_bytes: bytes - head_bytes, head_lines, tail_lines }
+        Self {
+            head_bytes,
+            tail_bytes: bytes - head_bytes,
+            head_lines,
+            tail_lines,
+        }
     }
 
     /// Whether all of an output is shown.
@@ -71,7 +81,11 @@ impl Shown {
         match &self.cut {
             None => self.head.clone(),
             Some(cut) => {
-                let gap = if self.head.is_empty() || self.head.ends_with('\n') { "" } else { "\n" };
+                let gap = if self.head.is_empty() || self.head.ends_with('\n') {
+                    ""
+                } else {
+                    "\n"
+                };
                 format!("{}{gap}{}\n{}", self.head, mark(cut), cut.tail)
             }
         }
@@ -101,7 +115,10 @@ impl OutputSource<'_> {
     /// Bytes, and where they begin.
     async fn read(self, offset: u64, limit: usize) -> io::Result<(Vec<u8>, u64)> {
         match self {
-            Self::Log(log) => log.read(offset, limit).await.map(|page| (page.bytes, page.offset)),
+            Self::Log(log) => log
+                .read(offset, limit)
+                .await
+                .map(|page| (page.bytes, page.offset)),
             Self::Kept(kept) => kept.read(offset, limit).await.map(|bytes| (bytes, offset)),
         }
     }
@@ -113,11 +130,17 @@ pub(crate) async fn shown(output: OutputSource<'_>, limits: ShownLimits) -> io::
     if limits.take(total, lines) {
         let (bytes, _) = output.read(0, limits.bytes()).await?;
         let cleaned = clean(&bytes);
-        return Ok(Shown { head: cleaned.text, cut: None, lossy: cleaned.lossy });
+        return Ok(Shown {
+            head: cleaned.text,
+            cut: None,
+            lossy: cleaned.lossy,
+        });
     }
     let (head, _) = output.read(0, limits.head_bytes).await?;
     let head = &head[..head_end(&head, limits.head_lines)];
-    let from = total.saturating_sub(limits.tail_bytes as u64).max(head.len() as u64);
+    let from = total
+        .saturating_sub(limits.tail_bytes as u64)
+        .max(head.len() as u64);
     let (tail, tail_offset) = output.read(from, limits.tail_bytes).await?;
     let start = tail_start(&tail, limits.tail_lines);
     let (offset, tail_from) = (head.len() as u64, tail_offset + start as u64);
@@ -128,14 +151,33 @@ pub(crate) async fn shown(output: OutputSource<'_>, limits: ShownLimits) -> io::
     let line = (head.is_empty() || head.ends_with(b"\n")).then(|| count(head) + 1);
     let (head, tail) = (clean(head), clean(tail));
     let bytes = tail_from.saturating_sub(offset);
-    let cut = Cut { offset, line, bytes, lines: hidden_lines, tail: tail.text };
-    Ok(Shown { head: head.text, cut: Some(cut), lossy: head.lossy || tail.lossy })
+    let cut = Cut {
+        offset,
+        line,
+        bytes,
+        lines: hidden_lines,
+        tail: tail.text,
+    };
+    Ok(Shown {
+        head: head.text,
+        cut: Some(cut),
+        lossy: head.lossy || tail.lossy,
+    })
 }
 
 /// Where the head ends: after a whole line where there is one, else between two characters.
 fn head_end(bytes: &[u8], lines: usize) -> usize {
-    let ends = || bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-    match ends().nth(lines.saturating_sub(1)).or_else(|| ends().next_back()) {
+    let ends = || {
+        bytes
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'\n')
+            .map(|(at, _)| at + 1)
+    };
+    match ends()
+        .nth(lines.saturating_sub(1))
+        .or_else(|| ends().next_back())
+    {
         Some(end) if end * 2 >= bytes.len() || ends().count() >= lines => end,
         _ => whole_characters(bytes),
     }
@@ -143,15 +185,34 @@ fn head_end(bytes: &[u8], lines: usize) -> usize {
 
 /// Where the tail begins: with a whole line where there is one.
 fn tail_start(bytes: &[u8], lines: usize) -> usize {
-    let is_end = |(at, byte): (usize, &u8)| (*byte == b'\n' && at + 1 < bytes.len()).then_some(at + 1);
-    let by_lines = bytes.iter().enumerate().rev().filter_map(is_end).nth(lines.saturating_sub(1));
-    let first = || bytes.iter().enumerate().find_map(is_end).filter(|start| start * 2 <= bytes.len());
-    by_lines.or_else(first).unwrap_or_else(|| first_character(bytes))
+    let is_end =
+        |(at, byte): (usize, &u8)| (*byte == b'\n' && at + 1 < bytes.len()).then_some(at + 1);
+    let by_lines = bytes
+        .iter()
+        .enumerate()
+        .rev()
+        .filter_map(is_end)
+        .nth(lines.saturating_sub(1));
+    let first = || {
+        bytes
+            .iter()
+            .enumerate()
+            .find_map(is_end)
+            .filter(|start| start * 2 <= bytes.len())
+    };
+    by_lines
+        .or_else(first)
+        .unwrap_or_else(|| first_character(bytes))
 }
 
 /// The length without a character that is cut in two at the end.
 pub(crate) fn whole_characters(bytes: &[u8]) -> usize {
-    let back = bytes.iter().rev().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+    let back = bytes
+        .iter()
+        .rev()
+        .take(3)
+        .take_while(|byte| (0x80..0xc0).contains(*byte))
+        .count();
     match bytes.len().checked_sub(back + 1).map(|at| bytes[at]) {
         Some(first) if first >= 0xc0 => {
             let needs = if first >= 0xf0 {
@@ -161,14 +222,22 @@ pub(crate) fn whole_characters(bytes: &[u8]) -> usize {
             } else {
                 2
             };
-            if back + 1 < needs { bytes.len() - back - 1 } else { bytes.len() }
+            if back + 1 < needs {
+                bytes.len() - back - 1
+            } else {
+                bytes.len()
+            }
         }
         _ => bytes.len(),
     }
 }
 
 fn first_character(bytes: &[u8]) -> usize {
-    bytes.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count()
+    bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| (0x80..0xc0).contains(*byte))
+        .count()
 }
 
 #[cfg(test)]
@@ -178,11 +247,19 @@ mod tests {
     use super::{OutputSource, ShownLimits, shown, whole_characters};
     use crate::native::shell::{log::OutputLog, spool::SpoolDirectory};
 
-    const SMALL: ShownLimits = ShownLimits { head_bytes: 20, tail_bytes: 20, head_lines: 4, tail_lines: 3 };
+    const SMALL: ShownLimits = ShownLimits {
+        head_bytes: 20,
+        tail_bytes: 20,
+        head_lines: 4,
+        tail_lines: 3,
+    };
 
     async fn text(output: &str) -> String {
         let dir = Dir::open_ambient_dir("/tmp", ambient_authority()).unwrap();
-        let log = OutputLog::new(SpoolDirectory::from(std::os::fd::OwnedFd::from(dir)), 1 << 20);
+        let log = OutputLog::new(
+            SpoolDirectory::from(std::os::fd::OwnedFd::from(dir)),
+            1 << 20,
+        );
         log.append(output.as_bytes()).await;
         let shown = shown(OutputSource::Log(&log), SMALL).await.unwrap();
         shown.text(|cut| format!("[{} {} {}]", cut.offset, cut.bytes, cut.lines))
@@ -190,20 +267,33 @@ mod tests {
 
     #[tokio::test]
     async fn small_outputs_are_whole_and_large_ones_have_a_head_and_a_tail() {
-        let check =
-            async |output: &str, expected: &str| assert_eq!(text(output).await, expected, "{output:?}");
+        let check = async |output: &str, expected: &str| {
+            assert_eq!(text(output).await, expected, "{output:?}");
+        };
         check("", "").await;
         check("a\nb\n", "a\nb\n").await;
         check(&"x".repeat(40), &"x".repeat(40)).await;
         check("1\n2\n3\n4\n5\n6\n7\n", "1\n2\n3\n4\n5\n6\n7\n").await;
-        check("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\n[8 4 2]\n7\n8\n9\n").await;
+        check(
+            "1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+            "1\n2\n3\n4\n[8 4 2]\n7\n8\n9\n",
+        )
+        .await;
         check(
             "first line here\nsecond line here\nthird line here\nlast\n",
             "first line here\n[16 18 1]\nhird line here\nlast\n",
         )
         .await;
-        check(&"y".repeat(50), &format!("{0}\n[20 10 0]\n{0}", "y".repeat(20))).await;
-        check(&"é".repeat(25), &format!("{0}\n[20 10 0]\n{0}", "é".repeat(10))).await;
+        check(
+            &"y".repeat(50),
+            &format!("{0}\n[20 10 0]\n{0}", "y".repeat(20)),
+        )
+        .await;
+        check(
+            &"é".repeat(25),
+            &format!("{0}\n[20 10 0]\n{0}", "é".repeat(10)),
+        )
+        .await;
     }
 
     #[test]
@@ -211,7 +301,10 @@ mod tests {
         let text = "aé文😀".as_bytes();
         for end in 0..=text.len() {
             let whole = whole_characters(&text[..end]);
-            assert!(std::str::from_utf8(&text[..whole]).is_ok() && end - whole < 4, "{end}");
+            assert!(
+                std::str::from_utf8(&text[..whole]).is_ok() && end - whole < 4,
+                "{end}"
+            );
         }
         assert_eq!(whole_characters(b"\x80\x80\x80\x80"), 4);
     }

@@ -37,14 +37,20 @@ enum Place {
 
 impl From<OwnedFd> for SpoolDirectory {
     fn from(directory: OwnedFd) -> Self {
-        Self { place: Place::Directory(Arc::new(directory)), used: Arc::default() }
+        Self {
+            place: Place::Directory(Arc::new(directory)),
+            used: Arc::default(),
+        }
     }
 }
 
 impl SpoolDirectory {
     /// For a host that keeps nothing on disk.
     pub fn in_memory() -> Self {
-        Self { place: Place::Memory, used: Arc::default() }
+        Self {
+            place: Place::Memory,
+            used: Arc::default(),
+        }
     }
 
     fn bounds(&self) -> (u64, u64) {
@@ -67,7 +73,9 @@ impl SpoolDirectory {
             taken = bytes.min(all.saturating_sub(used));
             Some(used + taken)
         };
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        let _ = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         taken
     }
 
@@ -87,7 +95,12 @@ impl SpoolDirectory {
             // Not every file system has files without a name; there one has a name for a moment.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                 let name = format!(".spool-{}", InvocationId::new().to_hex());
-                let file = openat(&**directory, &name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+                let file = openat(
+                    &**directory,
+                    &name,
+                    flags | OFlags::CREATE | OFlags::EXCL,
+                    mode,
+                )?;
                 unlinkat(&**directory, &name, AtFlags::empty())?;
                 Ok(file)
             }

@@ -25,11 +25,18 @@ const SIGNALS: [(i32, &str); 17] = [
 
 /// `exit code 3`, or what ended it.
 pub(crate) fn ending(ended: Ended) -> String {
-    let memory = if ended.out_of_memory { ", out of memory" } else { "" };
+    let memory = if ended.out_of_memory {
+        ", out of memory"
+    } else {
+        ""
+    };
     match (ended.code, ended.signal) {
         (Some(code), _) => format!("exit code {code}{memory}"),
         (None, Some(signal)) => {
-            let name = SIGNALS.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name);
+            let name = SIGNALS
+                .iter()
+                .find(|(number, _)| *number == signal)
+                .map(|(_, name)| *name);
             let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
             format!("killed by signal {signal}{name}{memory}")
         }
@@ -39,7 +46,11 @@ pub(crate) fn ending(ended: Ended) -> String {
 
 /// `1 byte`, `2 bytes`.
 pub(crate) fn count(count: u64, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {one}s")
+    }
 }
 
 /// Adds a line to a text, on a line of its own.

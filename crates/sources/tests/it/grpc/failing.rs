@@ -14,16 +14,25 @@ use super::{
 };
 
 fn error(result: &ToolResult) -> &ToolError {
-    result.error.as_ref().unwrap_or_else(|| panic!("it should have failed: {result:?}"))
+    result
+        .error
+        .as_ref()
+        .unwrap_or_else(|| panic!("it should have failed: {result:?}"))
 }
 
 fn done() -> Reply {
-    message(&ExecuteResponse { success: true, output: b"1".to_vec(), ..ExecuteResponse::default() })
+    message(&ExecuteResponse {
+        success: true,
+        output: b"1".to_vec(),
+        ..ExecuteResponse::default()
+    })
 }
 
 /// `grpc-timeout` as a duration; tonic writes microseconds or less exact units.
 fn told(heard: &Heard) -> Duration {
-    let (digits, unit) = heard.header("grpc-timeout").split_at(heard.header("grpc-timeout").len() - 1);
+    let (digits, unit) = heard
+        .header("grpc-timeout")
+        .split_at(heard.header("grpc-timeout").len() - 1);
     let number: u64 = digits.parse().unwrap();
     match unit {
         "n" => Duration::from_nanos(number),
@@ -51,7 +60,10 @@ async fn a_cancel_ends_the_work_at_the_service() {
     let host = host_of(&service).await;
     let handle = host.host.start(host.request("echo", json!({}))).await;
     service.until_asked("Execute").await;
-    assert!(host.host.cancel(handle.invocation_id(), &Principal::agent("test")));
+    assert!(
+        host.host
+            .cancel(handle.invocation_id(), &Principal::agent("test"))
+    );
     let answer = handle.answer().await;
     assert_eq!(error(answer.result()).class, ErrorClass::Canceled);
     assert_eq!(service.until_abandoned().await, "Execute");
@@ -61,13 +73,22 @@ async fn a_cancel_ends_the_work_at_the_service() {
 async fn one_that_hangs_does_not_hold_up_another() {
     let mut service = answering(|heard| {
         let request: super::server::ExecuteRequest = heard.read();
-        if request.input == b"{}" { Reply::Never } else { done() }
+        if request.input == b"{}" {
+            Reply::Never
+        } else {
+            done()
+        }
     })
     .await;
     let host = host_of(&service).await;
     let hung = host.host.start(request_as(&host, "one", json!({}))).await;
     service.until_asked("Execute").await;
-    let other = timeout(PATIENCE, host.host.call(request_as(&host, "two", json!({ "text": "" })))).await;
+    let other = timeout(
+        PATIENCE,
+        host.host
+            .call(request_as(&host, "two", json!({ "text": "" }))),
+    )
+    .await;
     assert!(!other.expect("it does not wait").result().is_error);
     drop(hung);
     assert_eq!(service.until_abandoned().await, "Execute");
@@ -77,7 +98,11 @@ async fn one_that_hangs_does_not_hold_up_another() {
 async fn a_connection_that_is_being_closed_is_not_used_for_the_next_call() {
     let mut service = answering(|heard| {
         let request: super::server::ExecuteRequest = heard.read();
-        if request.input == b"{}" { Reply::Never } else { done() }
+        if request.input == b"{}" {
+            Reply::Never
+        } else {
+            done()
+        }
     })
     .await;
     let host = host_of(&service).await;
@@ -85,7 +110,12 @@ async fn a_connection_that_is_being_closed_is_not_used_for_the_next_call() {
     service.until_asked("Execute").await;
     service.drain();
     for _ in 0..3 {
-        let other = timeout(PATIENCE, host.host.call(request_as(&host, "two", json!({ "text": "" })))).await;
+        let other = timeout(
+            PATIENCE,
+            host.host
+                .call(request_as(&host, "two", json!({ "text": "" }))),
+        )
+        .await;
         let other = other.expect("it does not wait");
         assert!(!other.result().is_error, "{:?}", other.result());
     }
@@ -115,8 +145,15 @@ async fn a_status_becomes_the_class_that_it_means() {
         let error = error(&result);
         assert_eq!((error.class, error.code.as_ref()), (class, name), "{code}");
         assert!(error.message.contains("its own words"), "{}", error.message);
-        assert!(!error.retry.safe, "{code}: the service was asked, so nobody can say that nothing happened");
-        assert_eq!(service.heard("Execute").len(), 1, "{code}: it is not asked again");
+        assert!(
+            !error.retry.safe,
+            "{code}: the service was asked, so nobody can say that nothing happened"
+        );
+        assert_eq!(
+            service.heard("Execute").len(),
+            1,
+            "{code}: it is not asked again"
+        );
     }
 }
 
@@ -128,14 +165,22 @@ async fn a_service_that_is_killed_at_work_leaves_the_outcome_open_and_its_succes
     let handle = host.host.start(host.request("echo", json!({}))).await;
     service.until_asked("Execute").await;
     let address = service.kill().await;
-    let answer = timeout(PATIENCE, handle.answer()).await.expect("it does not hang");
+    let answer = timeout(PATIENCE, handle.answer())
+        .await
+        .expect("it does not hang");
     let lost = error(answer.result());
-    assert_eq!((lost.class, lost.code.as_ref()), (ErrorClass::DependencyUnavailable, "connection_lost"));
+    assert_eq!(
+        (lost.class, lost.code.as_ref()),
+        (ErrorClass::DependencyUnavailable, "connection_lost")
+    );
     assert!(!lost.retry.safe, "{lost:?}");
 
     let gone = call_within(&host, PATIENCE, json!({})).await;
     let gone = error(&gone);
-    assert_eq!((gone.class, gone.code.as_ref()), (ErrorClass::DependencyUnavailable, "not_sent"));
+    assert_eq!(
+        (gone.class, gone.code.as_ref()),
+        (ErrorClass::DependencyUnavailable, "not_sent")
+    );
     assert!(gone.retry.safe, "nothing was sent: {gone:?}");
 
     let successor = Service::on(
@@ -144,7 +189,10 @@ async fn a_service_that_is_killed_at_work_leaves_the_outcome_open_and_its_succes
             Box::pin(async move {
                 match heard.method() {
                     "GetSpec" => message(&super::Spec::echo()),
-                    "Mount" => message(&super::server::MountResponse { success: true, error: String::new() }),
+                    "Mount" => message(&super::server::MountResponse {
+                        success: true,
+                        error: String::new(),
+                    }),
                     _ => done(),
                 }
             })
@@ -153,7 +201,11 @@ async fn a_service_that_is_killed_at_work_leaves_the_outcome_open_and_its_succes
     .await;
     let result = call_within(&host, PATIENCE, json!({})).await;
     assert!(!result.is_error, "{result:?}");
-    assert_eq!(successor.heard("Mount").len(), 1, "the new one does not know its configuration");
+    assert_eq!(
+        successor.heard("Mount").len(),
+        1,
+        "the new one does not know its configuration"
+    );
     assert!(!call_within(&host, PATIENCE, json!({})).await.is_error);
     assert_eq!(successor.heard("Mount").len(), 1);
 }
@@ -191,10 +243,17 @@ async fn limited(service: &Service, settings: GrpcSettings) -> TestHost {
 
 #[tokio::test]
 async fn messages_over_the_limit_are_refused_both_ways() {
-    let settings = GrpcSettings { request_bytes: 2048, response_bytes: 4096 };
+    let settings = GrpcSettings {
+        request_bytes: 2048,
+        response_bytes: 4096,
+    };
     let service = answering(|_| {
         let output = format!("\"{}\"", "x".repeat(8000)).into_bytes();
-        message(&ExecuteResponse { success: true, output, ..ExecuteResponse::default() })
+        message(&ExecuteResponse {
+            success: true,
+            output,
+            ..ExecuteResponse::default()
+        })
     })
     .await;
     let host = limited(&service, settings).await;
@@ -202,7 +261,12 @@ async fn messages_over_the_limit_are_refused_both_ways() {
     assert_eq!(error(&result).code, "arguments_too_large");
     assert_eq!(service.heard("Execute").len(), 0);
     let result = host.call("echo", json!({})).await;
-    assert_eq!(error(&result).class, ErrorClass::ResultTooLarge, "{:?}", error(&result));
+    assert_eq!(
+        error(&result).class,
+        ErrorClass::ResultTooLarge,
+        "{:?}",
+        error(&result)
+    );
     assert!(!error(&result).retry.safe);
 }
 
@@ -222,8 +286,17 @@ async fn answers_that_make_no_sense_are_failures_and_nothing_worse() {
         (endless, ok.clone()),
         (Vec::new(), Vec::new()),
         (Vec::new(), vec![("grpc-status", "ninety")]),
-        (Vec::new(), vec![("grpc-status", "13"), ("grpc-status-details-bin", "!!! not base64 !!!")]),
-        (framed(b""), vec![("grpc-status", "13"), ("grpc-message", "%ff%fe")]),
+        (
+            Vec::new(),
+            vec![
+                ("grpc-status", "13"),
+                ("grpc-status-details-bin", "!!! not base64 !!!"),
+            ],
+        ),
+        (
+            framed(b""),
+            vec![("grpc-status", "13"), ("grpc-message", "%ff%fe")],
+        ),
     ] {
         let shown = format!("{bytes:?} {trailers:?}");
         let service = answering(move |_| Reply::Raw(bytes.clone(), trailers.clone())).await;
@@ -233,7 +306,9 @@ async fn answers_that_make_no_sense_are_failures_and_nothing_worse() {
         assert!(
             matches!(
                 class,
-                ErrorClass::ExecutionFailed | ErrorClass::ResultTooLarge | ErrorClass::DependencyUnavailable
+                ErrorClass::ExecutionFailed
+                    | ErrorClass::ResultTooLarge
+                    | ErrorClass::DependencyUnavailable
             ),
             "{shown}: {:?}",
             error(&result)

@@ -19,7 +19,10 @@ use super::{
 };
 
 fn done() -> Reply {
-    message(&ExecuteResponse { success: true, ..ExecuteResponse::default() })
+    message(&ExecuteResponse {
+        success: true,
+        ..ExecuteResponse::default()
+    })
 }
 
 /// A service with a lifecycle, that is mounted so.
@@ -40,10 +43,15 @@ async fn mounted_as(answer: MountResponse) -> Service {
 
 #[tokio::test]
 async fn the_configuration_is_mounted_once_and_cleaned_up_after() {
-    let service = mounted_as(MountResponse { success: true, error: String::new() }).await;
+    let service = mounted_as(MountResponse {
+        success: true,
+        error: String::new(),
+    })
+    .await;
     let config = json!({ "place": "here", "depth": 3, "ways": ["a", { "b": null }], "off": false });
     let endpoint = service.address.to_string();
-    let module = GrpcModule::service(&planned(&config), &endpoint, GrpcSettings::default()).unwrap();
+    let module =
+        GrpcModule::service(&planned(&config), &endpoint, GrpcSettings::default()).unwrap();
     let host = TestHost::build(|builder| builder.source(module)).await;
     for _ in 0..3 {
         assert!(!host.call("echo", json!({})).await.is_error);
@@ -51,13 +59,25 @@ async fn the_configuration_is_mounted_once_and_cleaned_up_after() {
     let mounts = service.heard("Mount");
     assert_eq!(mounts.len(), 1);
     let request: MountRequest = mounts[0].read();
-    let expected = [("place", "here"), ("depth", "3"), ("ways", r#"["a",{"b":null}]"#), ("off", "false")];
-    let expected: HashMap<String, String> =
-        expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-    assert_eq!((request.module_id.as_str(), request.config), ("tool-x", expected));
+    let expected = [
+        ("place", "here"),
+        ("depth", "3"),
+        ("ways", r#"["a",{"b":null}]"#),
+        ("off", "false"),
+    ];
+    let expected: HashMap<String, String> = expected
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into();
+    assert_eq!(
+        (request.module_id.as_str(), request.config),
+        ("tool-x", expected)
+    );
     host.host.shutdown(PATIENCE).await;
     assert_eq!(service.heard("Cleanup").len(), 1);
-    assert_eq!(service.heard("Cleanup")[0].path, "/amplifier.module.ModuleLifecycle/Cleanup");
+    assert_eq!(
+        service.heard("Cleanup")[0].path,
+        "/amplifier.module.ModuleLifecycle/Cleanup"
+    );
     drop(host);
     assert_eq!(service.heard("Cleanup").len(), 1, "once is enough");
 }
@@ -68,7 +88,10 @@ async fn a_service_that_does_not_say_goodbye_is_not_waited_for() {
         Box::pin(async move {
             match heard.method() {
                 "GetSpec" => message(&Spec::echo()),
-                "Mount" => message(&MountResponse { success: true, error: String::new() }),
+                "Mount" => message(&MountResponse {
+                    success: true,
+                    error: String::new(),
+                }),
                 "Cleanup" => std::future::pending().await,
                 _ => done(),
             }
@@ -77,13 +100,19 @@ async fn a_service_that_does_not_say_goodbye_is_not_waited_for() {
     .await;
     let host = host_of(&service).await;
     assert!(!host.call("echo", json!({})).await.is_error);
-    timeout(PATIENCE, host.host.shutdown(PATIENCE)).await.expect("it ends all the same");
+    timeout(PATIENCE, host.host.shutdown(PATIENCE))
+        .await
+        .expect("it ends all the same");
     service.until_asked("Cleanup").await;
 }
 
 #[tokio::test]
 async fn a_host_that_just_goes_away_cleans_up_too() {
-    let mut service = mounted_as(MountResponse { success: true, error: String::new() }).await;
+    let mut service = mounted_as(MountResponse {
+        success: true,
+        error: String::new(),
+    })
+    .await;
     let module = module(&service.address.to_string());
     use toolpost_model::Source as _;
     assert_eq!(module.list().await.unwrap().len(), 1);
@@ -93,12 +122,24 @@ async fn a_host_that_just_goes_away_cleans_up_too() {
 
 #[tokio::test]
 async fn a_service_that_refuses_to_be_mounted_is_a_problem() {
-    let service = mounted_as(MountResponse { success: false, error: "no such place".to_owned() }).await;
+    let service = mounted_as(MountResponse {
+        success: false,
+        error: "no such place".to_owned(),
+    })
+    .await;
     let host = host_of(&service).await;
     let problems = host.host.catalog().unavailable().to_vec();
     assert_eq!(problems[0].code, "mount_refused", "{problems:?}");
-    assert!(problems[0].message.contains("no such place"), "{problems:?}");
-    assert!(host.host.notices().iter().any(|notice| matches!(notice, CatalogNotice::Unavailable(_))));
+    assert!(
+        problems[0].message.contains("no such place"),
+        "{problems:?}"
+    );
+    assert!(
+        host.host
+            .notices()
+            .iter()
+            .any(|notice| matches!(notice, CatalogNotice::Unavailable(_)))
+    );
     let result = host.call("echo", json!({})).await;
     assert_eq!(result.error_class(), Some(ErrorClass::UnknownTool));
 }
@@ -130,7 +171,9 @@ async fn a_service_that_comes_later_is_found() {
             changes.changed().await.unwrap();
         }
     };
-    timeout(PATIENCE, found).await.expect("the tool appears by itself");
+    timeout(PATIENCE, found)
+        .await
+        .expect("the tool appears by itself");
     assert!(host.host.catalog().unavailable().is_empty());
     assert!(!host.call("echo", json!({})).await.is_error);
 }
@@ -141,33 +184,61 @@ async fn health_is_asked_where_there_is_somebody_to_ask() {
     let given = Arc::clone(&answers);
     let service = Service::start(Arc::new(move |heard: Heard| {
         let answer = given.lock().unwrap().get(heard.path.as_str()).cloned();
-        Box::pin(async move { answer.map_or(Reply::Status(12, String::new()), |answer| message(&answer)) })
+        Box::pin(async move {
+            answer.map_or(Reply::Status(12, String::new()), |answer| message(&answer))
+        })
     }))
     .await;
     let module = module(&service.address.to_string());
     let handle = module.handle();
-    let health = |status, text: &str| HealthResponse { status, message: text.to_owned() };
-    let (standard, own) = ("/grpc.health.v1.Health/Check", "/amplifier.module.ModuleLifecycle/HealthCheck");
+    let health = |status, text: &str| HealthResponse {
+        status,
+        message: text.to_owned(),
+    };
+    let (standard, own) = (
+        "/grpc.health.v1.Health/Check",
+        "/amplifier.module.ModuleLifecycle/HealthCheck",
+    );
     assert_eq!(handle.health().await, ServiceHealth::Connected);
     answers.lock().unwrap().insert(own, health(2, "warming up"));
-    assert_eq!(handle.health().await, ServiceHealth::NotServing("warming up".to_owned()));
+    assert_eq!(
+        handle.health().await,
+        ServiceHealth::NotServing("warming up".to_owned())
+    );
     answers.lock().unwrap().insert(own, health(1, ""));
     assert_eq!(handle.health().await, ServiceHealth::Serving);
     answers.lock().unwrap().insert(standard, health(2, ""));
-    assert_eq!(handle.health().await, ServiceHealth::NotServing(String::new()));
+    assert_eq!(
+        handle.health().await,
+        ServiceHealth::NotServing(String::new())
+    );
     service.kill().await;
-    assert!(matches!(handle.health().await, ServiceHealth::Unreachable(_)));
+    assert!(matches!(
+        handle.health().await,
+        ServiceHealth::Unreachable(_)
+    ));
 }
 
 #[tokio::test]
 async fn what_can_never_work_is_refused_at_once() {
     let settings = GrpcSettings::default();
-    for (endpoint, words) in [("https://tools.example:443", "TLS"), ("nowhere", "port"), ("", "host:port")] {
-        let failure = GrpcModule::service(&planned(&json!({})), endpoint, settings).err().unwrap();
+    for (endpoint, words) in [
+        ("https://tools.example:443", "TLS"),
+        ("nowhere", "port"),
+        ("", "host:port"),
+    ] {
+        let failure = GrpcModule::service(&planned(&json!({})), endpoint, settings)
+            .err()
+            .unwrap();
         assert_eq!(failure.reason, LoadReason::InvalidModuleMetadata);
         assert!(failure.message.contains(words), "{failure}");
     }
-    let hook = PlannedModule { kind: ModuleKind::Hook, ..planned(&json!({})) };
-    let failure = GrpcModule::service(&hook, "localhost:1", settings).err().unwrap();
+    let hook = PlannedModule {
+        kind: ModuleKind::Hook,
+        ..planned(&json!({}))
+    };
+    let failure = GrpcModule::service(&hook, "localhost:1", settings)
+        .err()
+        .unwrap();
     assert_eq!(failure.reason, LoadReason::ValidationFailed);
 }

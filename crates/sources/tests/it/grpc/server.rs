@@ -42,8 +42,13 @@ pub(crate) struct Spec {
 
 impl Spec {
     pub(crate) fn echo() -> Self {
-        let parameters_json = r#"{"type": "object", "properties": {"text": {"type": "string"}}}"#.to_owned();
-        Self { name: "echo".to_owned(), description: "Says it again.".to_owned(), parameters_json }
+        let parameters_json =
+            r#"{"type": "object", "properties": {"text": {"type": "string"}}}"#.to_owned();
+        Self {
+            name: "echo".to_owned(),
+            description: "Says it again.".to_owned(),
+            parameters_json,
+        }
     }
 }
 
@@ -139,7 +144,11 @@ impl Heard {
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).unwrap_or_else(|| panic!("no `{name}`")).to_str().unwrap()
+        self.headers
+            .get(name)
+            .unwrap_or_else(|| panic!("no `{name}`"))
+            .to_str()
+            .unwrap()
     }
 }
 
@@ -189,7 +198,12 @@ impl Service {
         let (ask, asked) = mpsc::unbounded_channel();
         let (abandon, abandoned) = mpsc::unbounded_channel();
         let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
-        let desk = Arc::new(Desk { answer, heard: Arc::clone(&heard), ask, abandon });
+        let desk = Arc::new(Desk {
+            answer,
+            heard: Arc::clone(&heard),
+            ask,
+            abandon,
+        });
         let (drain, drained) = watch::channel(());
         let accepting = tokio::spawn(async move {
             // Dropped with the task, and every connection with it.
@@ -201,7 +215,8 @@ impl Service {
                 let mut draining = drained.clone();
                 draining.mark_unchanged();
                 connections.spawn(async move {
-                    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), serve));
+                    let mut connection =
+                        pin!(builder.serve_connection(TokioIo::new(stream), serve));
                     tokio::select! {
                         _ = &mut connection => return,
                         _ = draining.changed() => connection.as_mut().graceful_shutdown(),
@@ -210,13 +225,24 @@ impl Service {
                 });
             }
         });
-        Self { address, heard, asked, abandoned, accepting, drain }
+        Self {
+            address,
+            heard,
+            asked,
+            abandoned,
+            accepting,
+            drain,
+        }
     }
 
     /// What was asked by this method.
     pub(crate) fn heard(&self, method: &str) -> Vec<Heard> {
         let heard = self.heard.lock().unwrap();
-        heard.iter().filter(|heard| heard.method() == method).cloned().collect()
+        heard
+            .iter()
+            .filter(|heard| heard.method() == method)
+            .cloned()
+            .collect()
     }
 
     /// Waits until somebody asks by this method.
@@ -272,30 +298,46 @@ impl Desk {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let body = body.collect().await?.to_bytes().to_vec();
-        let heard = Heard { path, headers: head.headers, body };
+        let heard = Heard {
+            path,
+            headers: head.headers,
+            body,
+        };
         let method = heard.method().to_owned();
         self.heard.lock().unwrap().push(heard.clone());
         let mut waiting = Waiting(self.abandon.clone(), Some(method.clone()));
         let _ = self.ask.send(method);
         let reply = (self.answer)(heard).await;
         let (bytes, trailers) = match reply {
-            Reply::Message(message) => (framed(&message), vec![("grpc-status".to_owned(), "0".to_owned())]),
+            Reply::Message(message) => (
+                framed(&message),
+                vec![("grpc-status".to_owned(), "0".to_owned())],
+            ),
             Reply::Status(code, text) => {
                 let status = ("grpc-status".to_owned(), code.to_string());
                 (Vec::new(), vec![status, ("grpc-message".to_owned(), text)])
             }
             Reply::Raw(bytes, trailers) => (
                 bytes,
-                trailers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+                trailers
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect(),
             ),
             Reply::Never => std::future::pending().await,
         };
         waiting.1 = None;
         let trailers: HeaderMap = trailers
             .into_iter()
-            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), HeaderValue::try_from(value).unwrap()))
+            .map(|(name, value)| {
+                (
+                    name.parse::<HeaderName>().unwrap(),
+                    HeaderValue::try_from(value).unwrap(),
+                )
+            })
             .collect();
-        let body = Full::new(Bytes::from(bytes)).with_trailers(std::future::ready(Some(Ok(trailers))));
+        let body =
+            Full::new(Bytes::from(bytes)).with_trailers(std::future::ready(Some(Ok(trailers))));
         let response = Response::builder().header("content-type", "application/grpc");
         Ok(response.body(body.boxed()).unwrap())
     }

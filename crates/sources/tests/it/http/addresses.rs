@@ -64,7 +64,10 @@ fn every_spelling_of_a_private_address_is_refused_before_anything_is_sent() {
                 net.call(tool, json!({ "url": format!("http://{host}:{port}/") })),
                 ErrorClass::SandboxViolation,
             );
-            assert!(failed.message.contains("network.private"), "{host}: {failed:?}");
+            assert!(
+                failed.message.contains("network.private"),
+                "{host}: {failed:?}"
+            );
             assert_eq!(failed.hint, "/url");
         }
     }
@@ -103,7 +106,11 @@ fn what_is_no_url_for_a_request_is_refused() {
         for tool in ["http_request", "fetch_page"] {
             let result = net.call(tool, json!({ "url": url }));
             let failed = result.map(|output| output.content).unwrap_err();
-            assert_eq!(failed.class, ErrorClass::InvalidArguments, "{url}: {failed:?}");
+            assert_eq!(
+                failed.class,
+                ErrorClass::InvalidArguments,
+                "{url}: {failed:?}"
+            );
             assert!(!failed.message.contains("pass@"), "{failed:?}");
         }
     }
@@ -114,7 +121,10 @@ fn a_listed_target_is_reached_and_nothing_beside_it() {
     let server = Server::start(|_| reply("200 OK", &[], "hello"));
     let other = Server::start(|_| reply("200 OK", &[], "other"));
     let private = vec![PrivateTarget::parse(&server.url("/api")).unwrap()];
-    let net = Net::with(NetworkSettings { private, ..NetworkSettings::default() });
+    let net = Net::with(NetworkSettings {
+        private,
+        ..NetworkSettings::default()
+    });
     let get = |url: String| net.request(json!({ "url": url }));
     assert_eq!(body(&get(server.url("/api/v1?a=b")).unwrap()), "hello");
     let spelled = format!("http://0x7f.1:{}/api", server.port());
@@ -137,8 +147,15 @@ fn a_listed_target_is_reached_and_nothing_beside_it() {
 
 /// A net whose names are answered by `names`, with these targets listed.
 fn net(names: &Names, private: &[String]) -> Net {
-    let private = private.iter().map(|target| PrivateTarget::parse(target).unwrap()).collect();
-    Net::with(NetworkSettings { private, names: Arc::new(names.clone()), ..NetworkSettings::default() })
+    let private = private
+        .iter()
+        .map(|target| PrivateTarget::parse(target).unwrap())
+        .collect();
+    Net::with(NetworkSettings {
+        private,
+        names: Arc::new(names.clone()),
+        ..NetworkSettings::default()
+    })
 }
 
 #[test]
@@ -158,9 +175,15 @@ fn a_name_that_stands_for_a_private_address_is_refused_even_among_public_ones() 
     for answer in answers {
         let names = Names::default().answer("trap.test", &[answer]);
         let url = format!("http://trap.test:{}/", server.port());
-        let failed = refused(net(&names, &[]).request(json!({ "url": url })), ErrorClass::SandboxViolation);
+        let failed = refused(
+            net(&names, &[]).request(json!({ "url": url })),
+            ErrorClass::SandboxViolation,
+        );
         assert_eq!(failed.code, "private_address");
-        assert!(failed.untouched && failed.message.contains("trap.test"), "{failed:?}");
+        assert!(
+            failed.untouched && failed.message.contains("trap.test"),
+            "{failed:?}"
+        );
         assert_eq!(names.asked(), ["trap.test"]);
     }
     assert!(server.seen().is_empty());
@@ -171,9 +194,18 @@ fn a_listed_name_may_be_private_but_not_a_clouds_keys() {
     let server = Server::start(|_| reply("200 OK", &[], "hello"));
     let listed = format!("http://dev.test:{}/", server.port());
     let names = Names::default().answer("dev.test", &[&["127.0.0.1"]]);
-    let reached = net(&names, std::slice::from_ref(&listed)).request(json!({ "url": listed })).unwrap();
+    let reached = net(&names, std::slice::from_ref(&listed))
+        .request(json!({ "url": listed }))
+        .unwrap();
     assert_eq!(body(&reached), "hello");
-    for answer in ["169.254.169.254", "fe80::1", "168.63.129.16", "0.0.0.0", "64:ff9b::7f00:1", "224.0.0.1"] {
+    for answer in [
+        "169.254.169.254",
+        "fe80::1",
+        "168.63.129.16",
+        "0.0.0.0",
+        "64:ff9b::7f00:1",
+        "224.0.0.1",
+    ] {
         let names = Names::default().answer("dev.test", &[&["127.0.0.1", answer]]);
         let result = net(&names, std::slice::from_ref(&listed)).request(json!({ "url": listed }));
         refused(result, ErrorClass::SandboxViolation);
@@ -187,10 +219,16 @@ fn a_name_is_looked_up_once_and_the_answer_is_what_is_connected_to() {
     // Whoever looks twice is led to the second list.
     let names = Names::default().answer("dev.test", &[&["127.0.0.1"], &["169.254.169.254"]]);
     let net = net(&names, std::slice::from_ref(&listed));
-    assert_eq!(body(&net.request(json!({ "url": listed })).unwrap()), "hello");
+    assert_eq!(
+        body(&net.request(json!({ "url": listed })).unwrap()),
+        "hello"
+    );
     assert_eq!(names.asked(), ["dev.test"]);
     // The next connection is a new question, and its answer is judged anew.
-    let failed = refused(net.request(json!({ "url": listed })), ErrorClass::SandboxViolation);
+    let failed = refused(
+        net.request(json!({ "url": listed })),
+        ErrorClass::SandboxViolation,
+    );
     assert!(failed.message.contains("169.254.169.254"), "{failed:?}");
     assert_eq!(server.seen().len(), 1);
 }
@@ -212,7 +250,15 @@ fn a_kept_connection_of_a_listed_url_is_not_there_for_others() {
     let names = Names::default().answer("dev.test", &[&["127.0.0.1"]]);
     let origin = format!("http://dev.test:{}", server.port());
     let net = net(&names, &[format!("{origin}/api")]);
-    let get = || assert_eq!(body(&net.request(json!({ "url": format!("{origin}/api") })).unwrap()), "ok");
+    let get = || {
+        assert_eq!(
+            body(
+                &net.request(json!({ "url": format!("{origin}/api") }))
+                    .unwrap()
+            ),
+            "ok"
+        );
+    };
     get();
     // A connection goes back to where it is kept a moment after its answer was read.
     let is_kept = || {
@@ -222,7 +268,10 @@ fn a_kept_connection_of_a_listed_url_is_not_there_for_others() {
     };
     assert!((0..50).any(|_| is_kept()), "the connection was not kept");
     let before = names.asked().len();
-    refused(net.request(json!({ "url": format!("{origin}/admin") })), ErrorClass::SandboxViolation);
+    refused(
+        net.request(json!({ "url": format!("{origin}/admin") })),
+        ErrorClass::SandboxViolation,
+    );
     assert_eq!(names.asked().len(), before + 1);
 }
 
@@ -230,11 +279,15 @@ fn a_kept_connection_of_a_listed_url_is_not_there_for_others() {
 fn names_that_are_not_known_say_so() {
     let names = Names::default().answer("empty.test", &[&[]]);
     let net = net(&names, &[]);
-    let failed =
-        refused(net.request(json!({ "url": "http://nowhere.test/" })), ErrorClass::DependencyUnavailable);
+    let failed = refused(
+        net.request(json!({ "url": "http://nowhere.test/" })),
+        ErrorClass::DependencyUnavailable,
+    );
     assert_eq!(failed.code, "cannot_connect");
     assert!(failed.message.contains("no such name"), "{failed:?}");
-    let failed =
-        refused(net.request(json!({ "url": "http://empty.test/" })), ErrorClass::DependencyUnavailable);
+    let failed = refused(
+        net.request(json!({ "url": "http://empty.test/" })),
+        ErrorClass::DependencyUnavailable,
+    );
     assert_eq!(failed.code, "name_not_found");
 }

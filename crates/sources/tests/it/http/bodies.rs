@@ -9,18 +9,35 @@ fn text_is_read_with_the_charset_it_has() {
     let check = |media_type: &str, bytes: &[u8], expected: &str, charset: &str| {
         let (header, content) = (format!("Content-Type: {media_type}"), bytes.to_vec());
         let server = Server::start(move |_| reply("200 OK", &[&header], &content));
-        let output = Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap();
+        let output = Net::open(&[&server])
+            .request(json!({ "url": server.url("/") }))
+            .unwrap();
         assert_eq!(
             (body(&output), facts(&output)["charset"].as_str().unwrap()),
             (expected, charset),
             "{media_type}"
         );
     };
-    check("text/plain; charset=ISO-8859-1", b"gr\xf6\xdfe", "größe", "windows-1252");
+    check(
+        "text/plain; charset=ISO-8859-1",
+        b"gr\xf6\xdfe",
+        "größe",
+        "windows-1252",
+    );
     check("text/plain", "größe".as_bytes(), "größe", "UTF-8");
-    check("text/plain;charset=\"utf-8\"", b"\xef\xbb\xbfa", "a", "UTF-8");
+    check(
+        "text/plain;charset=\"utf-8\"",
+        b"\xef\xbb\xbfa",
+        "a",
+        "UTF-8",
+    );
     check("text/plain; charset=utf-16le", b"a\0b\0", "ab", "UTF-16LE");
-    check("text/html", b"<meta charset=shift_jis>\x93\xfa", "<meta charset=shift_jis>日", "Shift_JIS");
+    check(
+        "text/html",
+        b"<meta charset=shift_jis>\x93\xfa",
+        "<meta charset=shift_jis>日",
+        "Shift_JIS",
+    );
     check("text/csv; charset=nonsense", b"a,b", "a,b", "UTF-8");
 }
 
@@ -28,14 +45,26 @@ fn text_is_read_with_the_charset_it_has() {
 fn a_body_without_bytes_is_an_empty_result_and_the_answer_is_told() {
     for status in ["204 No Content", "200 OK", "404 Not Found"] {
         let server = Server::start(move |_| reply(status, &[], b""));
-        let output = Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap();
+        let output = Net::open(&[&server])
+            .request(json!({ "url": server.url("/") }))
+            .unwrap();
         assert!(output.is_empty, "{output:?}");
-        assert!(text(&output).starts_with(&format!("HTTP {status}\n")), "{output:?}");
+        assert!(
+            text(&output).starts_with(&format!("HTTP {status}\n")),
+            "{output:?}"
+        );
     }
     let server = Server::start(|_| reply("200 OK", &[], b"\n"));
-    assert!(!Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap().is_empty);
+    assert!(
+        !Net::open(&[&server])
+            .request(json!({ "url": server.url("/") }))
+            .unwrap()
+            .is_empty
+    );
     let server = Server::start(|_| reply("200 OK", &[], b""));
-    let saved = Net::open(&[&server]).request(json!({ "url": server.url("/"), "save_to": "a.bin" })).unwrap();
+    let saved = Net::open(&[&server])
+        .request(json!({ "url": server.url("/"), "save_to": "a.bin" }))
+        .unwrap();
     assert!(!saved.is_empty, "there is a file: {saved:?}");
 }
 
@@ -48,8 +77,13 @@ fn json_is_indented_and_given_as_a_value() {
             r#"{"z":1,"a":[12345678901234567890123,{}]}"#,
         )
     });
-    let output = Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap();
-    assert_eq!(body(&output), "{\n  \"z\": 1,\n  \"a\": [\n    12345678901234567890123,\n    {}\n  ]\n}");
+    let output = Net::open(&[&server])
+        .request(json!({ "url": server.url("/") }))
+        .unwrap();
+    assert_eq!(
+        body(&output),
+        "{\n  \"z\": 1,\n  \"a\": [\n    12345678901234567890123,\n    {}\n  ]\n}"
+    );
     assert_eq!(facts(&output)["json"]["z"], 1);
 }
 
@@ -57,10 +91,18 @@ fn json_is_indented_and_given_as_a_value() {
 fn json_that_is_none_or_too_deep_is_text() {
     for content in ["{broken".to_owned(), "[".repeat(30_000)] {
         let sent = content.clone();
-        let server = Server::start(move |_| reply("200 OK", &["Content-Type: application/json"], &sent));
-        let output = Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap();
+        let server =
+            Server::start(move |_| reply("200 OK", &["Content-Type: application/json"], &sent));
+        let output = Net::open(&[&server])
+            .request(json!({ "url": server.url("/") }))
+            .unwrap();
         assert_eq!(body(&output), content);
-        assert!(facts(&output)["notes"][0].as_str().unwrap().contains("JSON"));
+        assert!(
+            facts(&output)["notes"][0]
+                .as_str()
+                .unwrap()
+                .contains("JSON")
+        );
     }
 }
 
@@ -78,12 +120,26 @@ fn images_are_shown_and_other_bytes_described() {
     });
     let net = Net::open(&[&server]);
     let shown = net.request(json!({ "url": server.url("/png") })).unwrap();
-    let expected = Content::Image { data: BASE64.encode(&png), media_type: "image/png".to_owned() };
+    let expected = Content::Image {
+        data: BASE64.encode(&png),
+        media_type: "image/png".to_owned(),
+    };
     assert!(shown.content[1] == expected && shown.truncated.is_none());
     let described = net.request(json!({ "url": server.url("/zip") })).unwrap();
-    let Content::Binary { data, media_type, size } = &described.content[1] else { panic!("{described:?}") };
+    let Content::Binary {
+        data,
+        media_type,
+        size,
+    } = &described.content[1]
+    else {
+        panic!("{described:?}")
+    };
     assert_eq!(
-        (BASE64.decode(data).unwrap().len(), media_type.as_str(), *size),
+        (
+            BASE64.decode(data).unwrap().len(),
+            media_type.as_str(),
+            *size
+        ),
         (1024, "application/zip", 5_004)
     );
     assert!(text(&described).contains("save_to"));
@@ -91,11 +147,17 @@ fn images_are_shown_and_other_bytes_described() {
 
 #[test]
 fn long_bodies_are_cut_and_say_how_to_get_more() {
-    let server = Server::start(|_| reply("200 OK", &["Content-Type: text/plain"], "é".repeat(300_000)));
+    let server =
+        Server::start(|_| reply("200 OK", &["Content-Type: text/plain"], "é".repeat(300_000)));
     let net = Net::open(&[&server]);
-    let output = net.request(json!({ "url": server.url("/"), "max_bytes": 1_001 })).unwrap();
+    let output = net
+        .request(json!({ "url": server.url("/"), "max_bytes": 1_001 }))
+        .unwrap();
     let cut = output.truncated.as_ref().unwrap();
-    assert_eq!((cut.shown, cut.total, cut.unit.as_str()), (1_001, Some(600_000), "bytes"));
+    assert_eq!(
+        (cut.shown, cut.total, cut.unit.as_str()),
+        (1_001, Some(600_000), "bytes")
+    );
     assert!(body(&output).starts_with(&"é".repeat(500)) && !body(&output).contains('\u{fffd}'));
     assert!(
         text(&output).ends_with("for the whole body in a file]"),
@@ -104,15 +166,17 @@ fn long_bodies_are_cut_and_say_how_to_get_more() {
     );
     let usual = net.request(json!({ "url": server.url("/") })).unwrap();
     assert_eq!(usual.truncated.unwrap().shown, 40 * 1024);
-    let whole = net.request(json!({ "url": server.url("/"), "max_bytes": 99_999_999 })).unwrap();
+    let whole = net
+        .request(json!({ "url": server.url("/"), "max_bytes": 99_999_999 }))
+        .unwrap();
     assert!(whole.truncated.is_none());
 }
 
 #[test]
 fn compressed_bodies_are_unpacked() {
     const GZIP: &[u8] = &[
-        31, 139, 8, 0, 0, 0, 0, 0, 2, 255, 203, 72, 205, 201, 201, 87, 72, 175, 202, 44, 0, 0, 25, 106, 210,
-        223, 10, 0, 0, 0,
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 255, 203, 72, 205, 201, 201, 87, 72, 175, 202, 44, 0, 0, 25,
+        106, 210, 223, 10, 0, 0, 0,
     ];
     let server = Server::start(|seen| match seen.path.as_str() {
         "/gzip" => reply("200 OK", &["Content-Encoding: gzip"], GZIP),
@@ -124,9 +188,17 @@ fn compressed_bodies_are_unpacked() {
     let get = |path: &str| net.request(json!({ "url": server.url(path) }));
     assert_eq!(body(&get("/gzip").unwrap()), "hello gzip");
     assert_eq!(body(&get("/br").unwrap()), "hello brotli");
-    assert!(server.seen()[0].header("accept-encoding").unwrap().contains("br"));
+    assert!(
+        server.seen()[0]
+            .header("accept-encoding")
+            .unwrap()
+            .contains("br")
+    );
     // Nobody sends this in earnest; it is not unpacked.
-    assert!(matches!(get("/twice").unwrap().content[1], Content::Binary { .. }));
+    assert!(matches!(
+        get("/twice").unwrap().content[1],
+        Content::Binary { .. }
+    ));
     assert_eq!(get("/broken").unwrap_err().code, "cut_off");
 }
 
@@ -142,10 +214,13 @@ fn brotli(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn large_bodies_report_progress() {
-    let server = Server::start(|_| reply("200 OK", &["Content-Type: text/plain"], vec![b'a'; 3 << 20]));
+    let server =
+        Server::start(|_| reply("200 OK", &["Content-Type: text/plain"], vec![b'a'; 3 << 20]));
     let net = Net::open(&[&server]);
-    let (result, events) =
-        net.call_heard("http_request", json!({ "url": server.url("/"), "max_bytes": 4 << 20 }));
+    let (result, events) = net.call_heard(
+        "http_request",
+        json!({ "url": server.url("/"), "max_bytes": 4 << 20 }),
+    );
     result.unwrap();
     let progress: Vec<_> = events
         .iter()
@@ -155,7 +230,11 @@ fn large_bodies_report_progress() {
         })
         .collect();
     assert!((2..=3).contains(&progress.len()), "{progress:?}");
-    assert!(progress.iter().all(|progress| progress.total == Some(3 << 20) && progress.done.is_some()));
+    assert!(
+        progress
+            .iter()
+            .all(|progress| progress.total == Some(3 << 20) && progress.done.is_some())
+    );
 }
 
 #[test]
@@ -167,8 +246,13 @@ fn control_characters_are_written_out_for_models() {
             "a\u{1b}]0;t\u{7}\r\nb\rc\u{202e}",
         )
     });
-    let output = Net::open(&[&server]).request(json!({ "url": server.url("/") })).unwrap();
+    let output = Net::open(&[&server])
+        .request(json!({ "url": server.url("/") }))
+        .unwrap();
     assert_eq!(body(&output), "a\\u{1b}]0;t\\u{7}\nb\\rc\\u{202e}");
     let all = text(&output);
-    assert!(!all.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{all:?}");
+    assert!(
+        !all.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
+        "{all:?}"
+    );
 }

@@ -13,12 +13,18 @@ fn credential(name: &str, header: &str, urls: &[String]) -> Credential {
         name: name.to_owned(),
         value: Secret::new(format!("{SECRET}\n")),
         header: CredentialHeader::parse(header).unwrap(),
-        urls: urls.iter().map(|url| UrlPrefix::parse(url).unwrap()).collect(),
+        urls: urls
+            .iter()
+            .map(|url| UrlPrefix::parse(url).unwrap())
+            .collect(),
     }
 }
 
 fn net(servers: &[&Server], credentials: Vec<Credential>) -> Net {
-    Net::with(NetworkSettings { credentials, ..listing(servers) })
+    Net::with(NetworkSettings {
+        credentials,
+        ..listing(servers)
+    })
 }
 
 /// Sends back all it got.
@@ -34,13 +40,25 @@ fn a_credential_is_sent_and_never_shown() {
     let urls = [server.url("/api/")];
     let net = net(
         &[&server],
-        vec![credential("github", "Authorization: Bearer", &urls), credential("key", "X-Api-Key", &urls)],
+        vec![
+            credential("github", "Authorization: Bearer", &urls),
+            credential("key", "X-Api-Key", &urls),
+        ],
     );
-    let output = net.request(json!({ "url": server.url("/api/x"), "credential": "github" })).unwrap();
-    assert_eq!(server.seen()[0].header("authorization"), Some(&*format!("Bearer {SECRET}")));
+    let output = net
+        .request(json!({ "url": server.url("/api/x"), "credential": "github" }))
+        .unwrap();
+    assert_eq!(
+        server.seen()[0].header("authorization"),
+        Some(&*format!("Bearer {SECRET}"))
+    );
     assert!(!format!("{output:?}").contains(SECRET), "{output:?}");
-    assert_eq!(facts(&output)["headers"]["x-echo"], "Bearer [redacted:github]");
-    net.request(json!({ "url": server.url("/api/x"), "credential": "key" })).unwrap();
+    assert_eq!(
+        facts(&output)["headers"]["x-echo"],
+        "Bearer [redacted:github]"
+    );
+    net.request(json!({ "url": server.url("/api/x"), "credential": "key" }))
+        .unwrap();
     assert_eq!(server.seen()[1].header("x-api-key"), Some(SECRET));
     net.request(json!({ "url": server.url("/api/x") })).unwrap();
     assert_eq!(server.seen()[2].header("authorization"), None);
@@ -49,19 +67,28 @@ fn a_credential_is_sent_and_never_shown() {
 #[test]
 fn a_credential_goes_only_where_it_may() {
     let server = Server::start(echo);
-    let net = net(&[&server], vec![credential("github", "Authorization: Bearer", &[server.url("/api/")])]);
+    let net = net(
+        &[&server],
+        vec![credential(
+            "github",
+            "Authorization: Bearer",
+            &[server.url("/api/")],
+        )],
+    );
     for path in ["/", "/apix", "/api/../admin", "/api/%2e%2e/admin"] {
         let result = net.request(json!({ "url": server.url(path), "credential": "github" }));
         let failed = refused(result, ErrorClass::SandboxViolation);
-        assert!(failed.message.contains("/api/") && !failed.message.contains(SECRET), "{failed:?}");
+        assert!(
+            failed.message.contains("/api/") && !failed.message.contains(SECRET),
+            "{failed:?}"
+        );
     }
     let unknown = refused(
         net.request(json!({ "url": server.url("/api/"), "credential": "gitlab" })),
         ErrorClass::InvalidArguments,
     );
     assert!(unknown.message.contains("`github`"), "{unknown:?}");
-    let both =
-        json!({ "url": server.url("/api/"), "credential": "github", "headers": { "authorization": "mine" } });
+    let both = json!({ "url": server.url("/api/"), "credential": "github", "headers": { "authorization": "mine" } });
     refused(net.request(both), ErrorClass::InvalidArguments);
     assert!(server.seen().is_empty());
 }
@@ -77,9 +104,14 @@ fn a_credential_does_not_follow_a_redirect_out_of_its_reach() {
         _ => echo(seen),
     });
     let urls = [server.url("/api/"), there.url("/api/")];
-    let net = net(&[&server, &there], vec![credential("github", "Authorization: Bearer", &urls)]);
+    let net = net(
+        &[&server, &there],
+        vec![credential("github", "Authorization: Bearer", &urls)],
+    );
     let last = |path: &str| -> Value {
-        let output = net.request(json!({ "url": server.url(path), "credential": "github" })).unwrap();
+        let output = net
+            .request(json!({ "url": server.url(path), "credential": "github" }))
+            .unwrap();
         assert!(!body(&output).contains(SECRET));
         facts(&output)["headers"]["x-echo"].clone()
     };

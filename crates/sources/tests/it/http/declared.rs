@@ -13,12 +13,21 @@ fn the_tools_declare_what_they_are() {
         header: CredentialHeader::default(),
         urls: vec![UrlPrefix::parse("https://api.example.org/").unwrap()],
     };
-    let net = Net::with(NetworkSettings { credentials: vec![credential], ..NetworkSettings::default() });
-    for (name, risk) in [("http_request", RiskLevel::High), ("fetch_page", RiskLevel::Medium)] {
+    let net = Net::with(NetworkSettings {
+        credentials: vec![credential],
+        ..NetworkSettings::default()
+    });
+    for (name, risk) in [
+        ("http_request", RiskLevel::High),
+        ("fetch_page", RiskLevel::Medium),
+    ] {
         let declaration = net.tool(name).declaration();
         assert_eq!(declaration.tool_id.as_str(), format!("http.{name}"));
         assert_eq!(declaration.kind, ToolKind::Http);
-        assert_eq!(declaration.interface.safety.class, ClassFact::Always(EffectClass::Network));
+        assert_eq!(
+            declaration.interface.safety.class,
+            ClassFact::Always(EffectClass::Network)
+        );
         assert_eq!(declaration.interface.permission.risk, risk);
         assert!(declaration.title.is_some() && !declaration.search_hint.is_empty());
         let schema = &declaration.input.schema;
@@ -27,7 +36,12 @@ fn the_tools_declare_what_they_are() {
             (&false.into(), &serde_json::json!(["url"]))
         );
         let properties = schema["properties"].as_object().unwrap();
-        assert!(properties.values().all(|property| property["description"].is_string()), "{schema}");
+        assert!(
+            properties
+                .values()
+                .all(|property| property["description"].is_string()),
+            "{schema}"
+        );
         assert!(declaration.input.examples.len() >= 3);
         for example in &declaration.input.examples {
             net.tool(name).check(&input(example.clone())).unwrap();

@@ -6,15 +6,26 @@ use super::{Net, Server, facts, reply, text};
 
 #[test]
 fn a_body_is_saved_whole() {
-    let content: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
+    let content: Vec<u8> = (0..3_000_000_u32)
+        .map(|number| (number % 251) as u8)
+        .collect();
     let sent = content.clone();
     let server = Server::start(move |_| reply("200 OK", &["Content-Type: application/zip"], &sent));
     let net = Net::open(&[&server]);
-    let output = net.request(json!({ "url": server.url("/"), "save_to": "a.zip" })).unwrap();
+    let output = net
+        .request(json!({ "url": server.url("/"), "save_to": "a.zip" }))
+        .unwrap();
     assert_eq!(fs::read(net.path("a.zip")).unwrap(), content);
-    assert_eq!((&facts(&output)["saved_to"], &facts(&output)["bytes"]), (&json!("a.zip"), &json!(3_000_000)));
+    assert_eq!(
+        (&facts(&output)["saved_to"], &facts(&output)["bytes"]),
+        (&json!("a.zip"), &json!(3_000_000))
+    );
     assert_eq!(facts(&output)["sha256"].as_str().unwrap().len(), 64);
-    assert!(text(&output).contains("saved 3000000 bytes to a.zip (new)"), "{}", text(&output));
+    assert!(
+        text(&output).contains("saved 3000000 bytes to a.zip (new)"),
+        "{}",
+        text(&output)
+    );
     assert_eq!(output.content.len(), 1);
     assert_eq!(net.files(), ["a.zip"]);
 }
@@ -26,9 +37,17 @@ fn an_existing_file_is_replaced_and_keeps_its_mode() {
     fs::write(net.path("run.sh"), "old").unwrap();
     fs::set_permissions(net.path("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
     fs::hard_link(net.path("run.sh"), net.path("other")).unwrap();
-    net.request(json!({ "url": server.url("/"), "save_to": "run.sh" })).unwrap();
+    net.request(json!({ "url": server.url("/"), "save_to": "run.sh" }))
+        .unwrap();
     assert_eq!(fs::read_to_string(net.path("run.sh")).unwrap(), "new");
-    assert_eq!(fs::metadata(net.path("run.sh")).unwrap().permissions().mode() & 0o777, 0o750);
+    assert_eq!(
+        fs::metadata(net.path("run.sh"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o750
+    );
     assert_eq!(fs::read_to_string(net.path("other")).unwrap(), "old");
 }
 
@@ -39,7 +58,10 @@ fn what_is_no_place_for_a_file_is_refused_before_the_request() {
     fs::create_dir(net.path("dir")).unwrap();
     std::os::unix::fs::symlink("/tmp", net.path("out")).unwrap();
     for (path, code) in [("dir", "is_directory"), ("out/a", "leaves_workspace")] {
-        let failed = net.request(json!({ "url": server.url("/"), "save_to": path })).map(|_| ()).unwrap_err();
+        let failed = net
+            .request(json!({ "url": server.url("/"), "save_to": path }))
+            .map(|_| ())
+            .unwrap_err();
         assert_eq!(failed.code, code);
         assert!(failed.untouched);
     }
@@ -62,7 +84,8 @@ fn a_link_that_is_turned_during_the_download_changes_nothing() {
     fs::create_dir(net.path("a")).unwrap();
     fs::create_dir(net.path(".git")).unwrap();
     std::os::unix::fs::symlink("a", net.path("link")).unwrap();
-    net.request(json!({ "url": server.url("/"), "save_to": "link/hook" })).unwrap();
+    net.request(json!({ "url": server.url("/"), "save_to": "link/hook" }))
+        .unwrap();
     assert!(fs::read_dir(net.path(".git")).unwrap().next().is_none());
     assert_eq!(fs::read_to_string(net.path("a/hook")).unwrap(), "hook");
 }
@@ -74,11 +97,14 @@ fn missing_directories_are_made_and_taken_back() {
         _ => reply("200 OK", &[], "new"),
     });
     let net = Net::open(&[&server]);
-    let failed =
-        net.request(json!({ "url": server.url("/short"), "save_to": "x/y/a" })).map(|_| ()).unwrap_err();
+    let failed = net
+        .request(json!({ "url": server.url("/short"), "save_to": "x/y/a" }))
+        .map(|_| ())
+        .unwrap_err();
     assert_eq!(failed.code, "cut_off");
     assert!(net.files().is_empty(), "{:?}", net.files());
-    net.request(json!({ "url": server.url("/"), "save_to": "x/y/a" })).unwrap();
+    net.request(json!({ "url": server.url("/"), "save_to": "x/y/a" }))
+        .unwrap();
     assert_eq!(fs::read_to_string(net.path("x/y/a")).unwrap(), "new");
 }
 
@@ -86,7 +112,10 @@ fn missing_directories_are_made_and_taken_back() {
 fn a_protected_path_asks() {
     let net = Net::closed();
     let caution = |path: &str| {
-        let effects = net.effects("http_request", json!({ "url": "https://example.org/", "save_to": path }));
+        let effects = net.effects(
+            "http_request",
+            json!({ "url": "https://example.org/", "save_to": path }),
+        );
         effects.unwrap().caution
     };
     assert!(caution(".git/hooks/pre-commit").unwrap().contains(".git"));
@@ -98,7 +127,9 @@ fn a_protected_path_asks() {
 fn an_error_page_is_not_saved() {
     let server = Server::start(|_| reply("500 Oops", &["Content-Type: text/plain"], "broken"));
     let net = Net::open(&[&server]);
-    let output = net.request(json!({ "url": server.url("/"), "save_to": "a" })).unwrap();
+    let output = net
+        .request(json!({ "url": server.url("/"), "save_to": "a" }))
+        .unwrap();
     assert!(text(&output).contains("nothing was saved") && text(&output).ends_with("broken"));
     assert!(net.files().is_empty());
 }

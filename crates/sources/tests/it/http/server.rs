@@ -40,7 +40,10 @@ impl Server {
     pub(crate) fn writing(answer: impl Fn(&Seen, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, closed) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (seen, closed) = (
+            Arc::new(Mutex::new(Vec::new())),
+            Arc::new(AtomicBool::new(false)),
+        );
         let (log, stop, answer) = (seen.clone(), closed.clone(), Arc::new(answer));
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -50,8 +53,12 @@ impl Server {
                 let Ok(mut stream) = stream else { continue };
                 let (log, answer) = (log.clone(), answer.clone());
                 thread::spawn(move || {
-                    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-                    stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
+                    stream
+                        .set_read_timeout(Some(Duration::from_secs(30)))
+                        .unwrap();
+                    stream
+                        .set_write_timeout(Some(Duration::from_secs(30)))
+                        .unwrap();
                     if let Some(request) = read(&stream) {
                         log.lock().unwrap().push(request.clone());
                         answer(&request, &mut stream);
@@ -59,7 +66,11 @@ impl Server {
                 });
             }
         });
-        Self { address, seen, closed }
+        Self {
+            address,
+            seen,
+            closed,
+        }
     }
 
     /// Answers each request with the bytes that `answer` gives.
@@ -105,8 +116,16 @@ fn read(stream: &TcpStream) -> Option<Seen> {
     }
     let mut words = head.split(' ').map(str::to_owned);
     let (method, path) = (words.next()?, words.next()?);
-    let mut seen = Seen { method, path, head, body: Vec::new() };
-    let length = seen.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut seen = Seen {
+        method,
+        path,
+        head,
+        body: Vec::new(),
+    };
+    let length = seen
+        .header("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
     seen.body = vec![0; length];
     reader.read_exact(&mut seen.body).ok()?;
     Some(seen)
@@ -115,7 +134,10 @@ fn read(stream: &TcpStream) -> Option<Seen> {
 /// A whole answer. `headers` are lines without their ends.
 pub(crate) fn reply(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
-    let mut answer = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    let mut answer = format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n",
+        body.len()
+    );
     for header in headers {
         answer.push_str(header);
         answer.push_str("\r\n");

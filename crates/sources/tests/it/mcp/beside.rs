@@ -18,8 +18,14 @@ async fn resources_and_prompts_are_offered_and_served() {
     let stage = Stage::new("companions").await;
     let (name, companions) = stage.test.host.companions(&stage.test.session).remove(0);
     assert_eq!(name, "fix");
-    assert_eq!(companions.resources, [json!({ "uri": "x://a", "name": "a" })]);
-    assert_eq!(companions.prompts, [json!({ "name": "hello", "description": "Greets." })]);
+    assert_eq!(
+        companions.resources,
+        [json!({ "uri": "x://a", "name": "a" })]
+    );
+    assert_eq!(
+        companions.prompts,
+        [json!({ "name": "hello", "description": "Greets." })]
+    );
     let call = |id: &Option<toolpost_model::ToolId>, arguments| {
         let id = id.clone().unwrap();
         let stage = &stage;
@@ -31,18 +37,34 @@ async fn resources_and_prompts_are_offered_and_served() {
         Some(json!({ "contents": [{ "uri": "x://a", "text": "here" }] })),
         "{read:?}"
     );
-    let missing = call(&companions.read, json!({ "uri": "x://no" })).await.error.unwrap();
+    let missing = call(&companions.read, json!({ "uri": "x://no" }))
+        .await
+        .error
+        .unwrap();
     assert_eq!(missing.details.unwrap()["mcp_code"], -32002);
-    let prompt = call(&companions.prompt, json!({ "name": "hello", "arguments": {} })).await;
-    assert_eq!(prompt.structured_content.unwrap()["messages"][0]["role"], "user");
-    let complete =
-        json!({ "ref": { "type": "ref/prompt", "name": "hello" }, "argument": { "name": "a", "value": "" } });
+    let prompt = call(
+        &companions.prompt,
+        json!({ "name": "hello", "arguments": {} }),
+    )
+    .await;
+    assert_eq!(
+        prompt.structured_content.unwrap()["messages"][0]["role"],
+        "user"
+    );
+    let complete = json!({ "ref": { "type": "ref/prompt", "name": "hello" }, "argument": { "name": "a", "value": "" } });
     let complete = call(&companions.complete, complete).await;
-    assert_eq!(complete.structured_content.unwrap()["completion"]["values"], json!(["a", "b"]));
+    assert_eq!(
+        complete.structured_content.unwrap()["completion"]["values"],
+        json!(["a", "b"])
+    );
 
     let mut news = stage.test.host.news();
     let subscribed = call(&companions.subscribe, json!({ "uri": "x://a" })).await;
-    assert_eq!(subscribed.structured_content, Some(json!({})), "{subscribed:?}");
+    assert_eq!(
+        subscribed.structured_content,
+        Some(json!({})),
+        "{subscribed:?}"
+    );
     assert_eq!(updated(&mut news).await, "x://a");
 }
 
@@ -68,11 +90,24 @@ async fn a_server_without_them_has_none() {
 async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
     let stage = Stage::new("companions").await;
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
-    let noted = || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
-    let (on, off) = (companions.subscribe.clone().unwrap(), companions.unsubscribe.clone().unwrap());
-    let open =
-        async || stage.test.host.open_session(Principal::agent("other"), SurfaceRequest::default()).await;
-    let (one, two, three) = (&stage.test.session, &open().await.unwrap(), &open().await.unwrap());
+    let noted =
+        || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
+    let (on, off) = (
+        companions.subscribe.clone().unwrap(),
+        companions.unsubscribe.clone().unwrap(),
+    );
+    let open = async || {
+        stage
+            .test
+            .host
+            .open_session(Principal::agent("other"), SurfaceRequest::default())
+            .await
+    };
+    let (one, two, three) = (
+        &stage.test.session,
+        &open().await.unwrap(),
+        &open().await.unwrap(),
+    );
     for (session, id, expected) in [
         (one, &on, "s"),
         (one, &on, "s"),
@@ -104,12 +139,19 @@ async fn a_server_hears_of_the_first_subscriber_and_of_the_last() {
 async fn a_server_without_sessions_is_listened_to_as_long_as_anything_is_wanted() {
     let stage = Stage::new("shelf").await;
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
-    let noted = || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
-    let (on, off) = (companions.subscribe.clone().unwrap(), companions.unsubscribe.clone().unwrap());
+    let noted =
+        || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
+    let (on, off) = (
+        companions.subscribe.clone().unwrap(),
+        companions.unsubscribe.clone().unwrap(),
+    );
     // `l`: a stream is opened and acknowledged; `c`: one is closed.
-    for (id, uri, expected) in
-        [(&on, "x://a", "l"), (&on, "x://b", "llc"), (&off, "x://a", "llclc"), (&off, "x://b", "llclcc")]
-    {
+    for (id, uri, expected) in [
+        (&on, "x://a", "l"),
+        (&on, "x://b", "llc"),
+        (&off, "x://a", "llclc"),
+        (&off, "x://b", "llclcc"),
+    ] {
         stage.call(id.as_str(), json!({ "uri": uri })).await;
         until(expected, || noted() == expected).await;
     }
@@ -119,8 +161,14 @@ async fn a_server_without_sessions_is_listened_to_as_long_as_anything_is_wanted(
 async fn a_change_that_was_missed_while_nobody_listened_is_told() {
     let stage = Stage::new("shelf").await;
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
-    let noted = || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
-    stage.call(companions.subscribe.as_ref().unwrap().as_str(), json!({ "uri": "x://a" })).await;
+    let noted =
+        || std::fs::read_to_string(stage.folder.path().join("starts.noted")).unwrap_or_default();
+    stage
+        .call(
+            companions.subscribe.as_ref().unwrap().as_str(),
+            json!({ "uri": "x://a" }),
+        )
+        .await;
     until("the first stream", || noted() == "l").await;
     let mut news = stage.test.host.news();
     stage.call("fix__fail", json!({ "cut": true })).await;
@@ -131,9 +179,15 @@ async fn a_change_that_was_missed_while_nobody_listened_is_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_only_watched_goes_on_and_comes_back() {
     let limit = Duration::from_millis(100);
-    let stage = Wanted::new("deaf").set(|server| server.idle_stop = Some(limit)).start().await;
+    let stage = Wanted::new("deaf")
+        .set(|server| server.idle_stop = Some(limit))
+        .start()
+        .await;
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
-    let (on, off) = (companions.subscribe.clone().unwrap(), companions.unsubscribe.clone().unwrap());
+    let (on, off) = (
+        companions.subscribe.clone().unwrap(),
+        companions.unsubscribe.clone().unwrap(),
+    );
     stage.call(on.as_str(), json!({ "uri": "x://a" })).await;
     stage.call("fix__echo", json!({ "text": "x" })).await;
     let mut news = stage.test.host.news();
@@ -153,11 +207,20 @@ async fn a_server_that_leaves_subscriptions_unanswered_is_used_all_the_same() {
     let (_, companions) = stage.test.host.companions(&stage.test.session).remove(0);
     for at in 0..6 {
         let uri = format!("x://{at}");
-        stage.call(companions.subscribe.as_ref().unwrap().as_str(), json!({ "uri": uri })).await;
+        stage
+            .call(
+                companions.subscribe.as_ref().unwrap().as_str(),
+                json!({ "uri": uri }),
+            )
+            .await;
     }
     stage.call("fix__die", json!({})).await;
     let began = Instant::now();
     let result = stage.call("fix__echo", json!({ "text": "on" })).await;
     assert_eq!(result.model_text(), "on", "{result:?}");
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        began.elapsed()
+    );
 }

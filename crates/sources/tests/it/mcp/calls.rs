@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_model::{
-    BoxFuture, Caller, ConsultError, ConsultKinds, Content, EventBody, InvocationId, Outcome, Question,
-    Reply, SourceState, TraceContext,
+    BoxFuture, Caller, ConsultError, ConsultKinds, Content, EventBody, InvocationId, Outcome,
+    Question, Reply, SourceState, TraceContext,
 };
 
 use super::stage::{Stage, Wanted};
@@ -13,15 +13,36 @@ use crate::python_modules::stage::until;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_listed_and_called() {
-    for mode in ["good", "modern", "ignores_discover", "dies_on_discover", "pages"] {
-        let stage =
-            Wanted::new(mode).set(|server| server.connect_timeout = Duration::from_secs(30)).start().await;
+    for mode in [
+        "good",
+        "modern",
+        "ignores_discover",
+        "dies_on_discover",
+        "pages",
+    ] {
+        let stage = Wanted::new(mode)
+            .set(|server| server.connect_timeout = Duration::from_secs(30))
+            .start()
+            .await;
         let result = stage.call("fix__echo", json!({ "text": "hello" })).await;
-        assert_eq!(result.outcome, Outcome::Succeeded, "{mode}: {result:?} {:?}", stage.problems());
+        assert_eq!(
+            result.outcome,
+            Outcome::Succeeded,
+            "{mode}: {result:?} {:?}",
+            stage.problems()
+        );
         assert_eq!(result.model_text(), "hello", "{mode}");
         assert!(result.sandbox.is_some(), "{mode}");
-        let odd = stage.tools().into_iter().find(|name| name.contains("odd_name")).unwrap();
-        assert_eq!(stage.call(&odd, json!({})).await.model_text(), "odd name!", "{mode}");
+        let odd = stage
+            .tools()
+            .into_iter()
+            .find(|name| name.contains("odd_name"))
+            .unwrap();
+        assert_eq!(
+            stage.call(&odd, json!({})).await.model_text(),
+            "odd name!",
+            "{mode}"
+        );
         assert_eq!(stage.health().state, SourceState::Ready, "{mode}");
     }
 }
@@ -30,8 +51,16 @@ async fn tools_are_listed_and_called() {
 async fn what_a_server_answers_is_carried_through() {
     let stage = Stage::new("good").await;
     let every = stage.call("fix__every", json!({})).await;
-    let kinds: Vec<Value> = every.content.iter().map(|piece| json!(piece)["type"].clone()).collect();
-    assert_eq!(kinds, ["text", "image", "audio", "resource", "link", "text"], "{every:?}");
+    let kinds: Vec<Value> = every
+        .content
+        .iter()
+        .map(|piece| json!(piece)["type"].clone())
+        .collect();
+    assert_eq!(
+        kinds,
+        ["text", "image", "audio", "resource", "link", "text"],
+        "{every:?}"
+    );
     assert_eq!(
         every.content[3],
         Content::Resource {
@@ -41,7 +70,10 @@ async fn what_a_server_answers_is_carried_through() {
             data: None,
         }
     );
-    assert_eq!(every.meta.as_deref().map(|meta| json!(meta)), Some(json!({ "example/x": 1 })));
+    assert_eq!(
+        every.meta.as_deref().map(|meta| json!(meta)),
+        Some(json!({ "example/x": 1 }))
+    );
 
     let failed = stage.call("fix__fail", json!({})).await;
     assert_eq!(failed.meta.as_ref().unwrap()["why"], "because");
@@ -58,12 +90,20 @@ async fn what_a_server_answers_is_carried_through() {
     request.trace = TraceContext::parse(parent, Some("vendor=1")).map(Box::new);
     let result = stage.test.host.call(request).await.result().clone();
     // The server is called under the span of the call, in the trace of its caller.
-    let span = format!("{}{}-01", &parent[..36], &result.invocation_id.to_hex()[16..]);
+    let span = format!(
+        "{}{}-01",
+        &parent[..36],
+        &result.invocation_id.to_hex()[16..]
+    );
     let expected = json!({ "example/y": 2, "traceparent": span, "tracestate": "vendor=1" });
     assert_eq!(result.structured_content, Some(expected), "{result:?}");
     let own = stage.call("fix__meta", json!({})).await;
     let span = TraceContext::of_call(own.invocation_id).traceparent();
-    assert_eq!(own.structured_content, Some(json!({ "traceparent": span })), "{own:?}");
+    assert_eq!(
+        own.structured_content,
+        Some(json!({ "traceparent": span })),
+        "{own:?}"
+    );
 
     let (slow, events) = stage.watched("fix__slow", json!({})).await;
     assert_eq!(slow.model_text(), "done");
@@ -75,8 +115,7 @@ async fn what_a_server_answers_is_carried_through() {
         })
         .collect();
     assert_eq!(steps, [Some(1), Some(2), Some(3)]);
-    let logged =
-        |event: &EventBody| matches!(event, EventBody::Log { message, .. } if message == "nearly there");
+    let logged = |event: &EventBody| matches!(event, EventBody::Log { message, .. } if message == "nearly there");
     assert!(events.iter().any(logged), "{events:?}");
 }
 
@@ -84,14 +123,20 @@ async fn what_a_server_answers_is_carried_through() {
 async fn a_program_finds_a_clean_environment_and_its_own_values() {
     let wanted = Wanted::new("good").set(|server| {
         if let toolpost_sources::McpTransport::Stdio(program) = &mut server.transport {
-            program.environment.insert("API_KEY".to_owned(), toolpost_model::Secret::new("k"));
+            program
+                .environment
+                .insert("API_KEY".to_owned(), toolpost_model::Secret::new("k"));
         }
     });
     let stage = wanted.start().await;
     let names: Vec<String> =
-        serde_json::from_str(&stage.call("fix__environment", json!({})).await.model_text()).unwrap();
+        serde_json::from_str(&stage.call("fix__environment", json!({})).await.model_text())
+            .unwrap();
     assert!(names.contains(&"API_KEY".to_owned()), "{names:?}");
-    assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
+    assert!(
+        !names.iter().any(|name| name.starts_with("CARGO")),
+        "{names:?}"
+    );
 }
 
 /// A caller that answers every form the same way.
@@ -99,7 +144,10 @@ pub(crate) struct Person(pub(crate) Value);
 
 impl Caller for Person {
     fn answers(&self) -> ConsultKinds {
-        ConsultKinds { elicitation: true, ..ConsultKinds::default() }
+        ConsultKinds {
+            elicitation: true,
+            ..ConsultKinds::default()
+        }
     }
 
     fn consult(
@@ -110,9 +158,15 @@ impl Caller for Person {
         let reply = |question: Question| {
             assert_eq!(question.params["message"], "your name?");
             assert_eq!(question.params["_meta"]["toolpost/asked_by"], "fix");
-            Reply { key: question.key, value: self.0.clone() }
+            Reply {
+                key: question.key,
+                value: self.0.clone(),
+            }
         };
-        Box::pin(std::future::ready(Ok(questions.into_iter().map(reply).collect())))
+        Box::pin(std::future::ready(Ok(questions
+            .into_iter()
+            .map(reply)
+            .collect())))
     }
 }
 
@@ -120,7 +174,11 @@ impl Caller for Person {
 async fn a_server_asks_the_caller_in_both_eras() {
     let accepted = json!({ "action": "accept", "content": { "name": "ada" } });
     for (mode, told, nobody) in [
-        ("good", accepted.to_string(), json!({ "action": "cancel" }).to_string()),
+        (
+            "good",
+            accepted.to_string(),
+            json!({ "action": "cancel" }).to_string(),
+        ),
         (
             "modern",
             json!({ "answers": { "who": accepted }, "state": "s1" }).to_string(),
@@ -132,27 +190,46 @@ async fn a_server_asks_the_caller_in_both_eras() {
         request.caller = Some(Arc::new(Person(accepted.clone())));
         let result = stage.test.host.call(request).await.result().clone();
         let said: Value = serde_json::from_str(&result.model_text()).unwrap();
-        assert_eq!(said, serde_json::from_str::<Value>(&told).unwrap(), "{mode}");
+        assert_eq!(
+            said,
+            serde_json::from_str::<Value>(&told).unwrap(),
+            "{mode}"
+        );
         let alone: Value =
             serde_json::from_str(&stage.call("fix__ask", json!({})).await.model_text()).unwrap();
-        assert_eq!(alone, serde_json::from_str::<Value>(&nobody).unwrap(), "{mode}");
+        assert_eq!(
+            alone,
+            serde_json::from_str::<Value>(&nobody).unwrap(),
+            "{mode}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_nobody_asked_for_is_waited_for() {
     let stage = Stage::new("modern").await;
-    assert_eq!(stage.call("fix__slow", json!({})).await.model_text(), "the task is done");
+    assert_eq!(
+        stage.call("fix__slow", json!({})).await.model_text(),
+        "the task is done"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_call_is_canceled_there() {
     let stage = Stage::new("good").await;
-    let result = stage.call_within("fix__hang", Duration::from_millis(300)).await;
+    let result = stage
+        .call_within("fix__hang", Duration::from_millis(300))
+        .await;
     assert_eq!(result.outcome, Outcome::TimedOut, "{result:?}");
     assert!(!result.error.unwrap().retry.safe);
     let told = stage.folder.path().join("starts.canceled");
     until("the cancellation", || told.exists()).await;
-    assert_eq!(stage.call("fix__echo", json!({ "text": "on" })).await.model_text(), "on");
+    assert_eq!(
+        stage
+            .call("fix__echo", json!({ "text": "on" }))
+            .await
+            .model_text(),
+        "on"
+    );
     assert_eq!(stage.starts(), 1);
 }

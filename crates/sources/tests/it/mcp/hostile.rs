@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use toolpost_model::{
-    BoxFuture, Caller, ConsultError, ConsultKinds, ErrorClass, EventBody, InvocationId, Outcome, Question,
-    Reply, SourceState,
+    BoxFuture, Caller, ConsultError, ConsultKinds, ErrorClass, EventBody, InvocationId, Outcome,
+    Question, Reply, SourceState,
 };
 
 use super::stage::{Stage, Wanted};
@@ -14,7 +14,10 @@ use super::stage::{Stage, Wanted};
 async fn a_server_that_dies_at_start_says_why() {
     let stage = Stage::new("dies_at_start").await;
     let told = stage.problems().join("\n");
-    assert!(told.contains("exit code 4") && told.contains("no configuration found"), "{told}");
+    assert!(
+        told.contains("exit code 4") && told.contains("no configuration found"),
+        "{told}"
+    );
     assert_eq!(stage.health().state, SourceState::Failing);
     assert!(stage.tools().is_empty());
 }
@@ -23,16 +26,31 @@ async fn a_server_that_dies_at_start_says_why() {
 async fn a_death_in_the_middle_of_a_call_is_told_as_it_is() {
     let stage = Stage::new("good").await;
     // One that did some work is started again at once.
-    assert_eq!(stage.call("fix__echo", json!({ "text": "first" })).await.model_text(), "first");
+    assert_eq!(
+        stage
+            .call("fix__echo", json!({ "text": "first" }))
+            .await
+            .model_text(),
+        "first"
+    );
     let error = stage.call("fix__die", json!({})).await.error.unwrap();
     assert_eq!(
         (error.class, &*error.code),
         (ErrorClass::DependencyUnavailable, "connection_lost"),
         "{error:?}"
     );
-    assert!(error.message.contains("exit code 7") && error.message.contains("it was too much"), "{error:?}");
+    assert!(
+        error.message.contains("exit code 7") && error.message.contains("it was too much"),
+        "{error:?}"
+    );
     assert!(!error.retry.safe);
-    assert_eq!(stage.call("fix__echo", json!({ "text": "again" })).await.model_text(), "again");
+    assert_eq!(
+        stage
+            .call("fix__echo", json!({ "text": "again" }))
+            .await
+            .model_text(),
+        "again"
+    );
     assert_eq!(stage.health().restarts, 1);
 }
 
@@ -68,10 +86,17 @@ struct Absent;
 
 impl Caller for Absent {
     fn answers(&self) -> ConsultKinds {
-        ConsultKinds { elicitation: true, ..ConsultKinds::default() }
+        ConsultKinds {
+            elicitation: true,
+            ..ConsultKinds::default()
+        }
     }
 
-    fn consult(&self, _: InvocationId, _: Vec<Question>) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
+    fn consult(
+        &self,
+        _: InvocationId,
+        _: Vec<Question>,
+    ) -> BoxFuture<'_, Result<Vec<Reply>, ConsultError>> {
         Box::pin(std::future::pending())
     }
 }
@@ -83,7 +108,13 @@ async fn questions_that_a_server_withdraws_wait_for_nobody() {
     request.caller = Some(Arc::new(Absent));
     let result = stage.test.host.call(request).await.result().clone();
     assert_eq!(result.model_text(), "never mind", "{result:?}");
-    assert_eq!(stage.call("fix__echo", json!({ "text": "on" })).await.model_text(), "on");
+    assert_eq!(
+        stage
+            .call("fix__echo", json!({ "text": "on" }))
+            .await
+            .model_text(),
+        "on"
+    );
     assert_eq!(stage.starts(), 1);
 }
 
@@ -91,18 +122,35 @@ async fn questions_that_a_server_withdraws_wait_for_nobody() {
 async fn a_stuck_server_is_started_anew() {
     let stage = Stage::new("stuck").await;
     for _ in 0..3 {
-        let result = stage.call_within("fix__hang", Duration::from_millis(100)).await;
+        let result = stage
+            .call_within("fix__hang", Duration::from_millis(100))
+            .await;
         assert_eq!(result.outcome, Outcome::TimedOut);
     }
-    crate::python_modules::stage::until("the end of it", || stage.health().state != SourceState::Ready).await;
-    assert_eq!(stage.call("fix__echo", json!({ "text": "x" })).await.model_text(), "x");
+    crate::python_modules::stage::until("the end of it", || {
+        stage.health().state != SourceState::Ready
+    })
+    .await;
+    assert_eq!(
+        stage
+            .call("fix__echo", json!({ "text": "x" }))
+            .await
+            .model_text(),
+        "x"
+    );
     assert_eq!(stage.starts(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_bad_tool_does_not_take_the_others() {
     let stage = Stage::new("bad_tools").await;
-    assert_eq!(stage.call("fix__echo", json!({ "text": "x" })).await.model_text(), "x");
+    assert_eq!(
+        stage
+            .call("fix__echo", json!({ "text": "x" }))
+            .await
+            .model_text(),
+        "x"
+    );
     let told = stage.problems().join("\n");
     for words in [
         "has no input schema",
@@ -120,7 +168,12 @@ async fn one_bad_tool_does_not_take_the_others() {
 async fn a_list_that_leads_in_a_circle_ends() {
     let stage = Stage::new("loop").await;
     assert_eq!(stage.tools().len(), 1);
-    assert!(stage.problems().join("\n").contains("the same next page twice"));
+    assert!(
+        stage
+            .problems()
+            .join("\n")
+            .contains("the same next page twice")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,22 +182,46 @@ async fn hidden_characters_reach_no_model() {
     let surface = stage.test.host.surface(&stage.test.session);
     let (entry, _) = surface.find("fix__tricky").unwrap();
     assert_eq!(entry.declaration().description, "Reads files.");
-    assert!(!entry.declaration().input.schema.to_string().contains('\u{2066}'));
+    assert!(
+        !entry
+            .declaration()
+            .input
+            .schema
+            .to_string()
+            .contains('\u{2066}')
+    );
     // A name without them would be another name, so such a schema is not used at all.
     let told = stage.problems().join("\n");
     for name in ["hidden_name", "hidden_value"] {
         let (entry, _) = surface.find(&format!("fix__{name}")).unwrap();
-        assert!(entry.declaration().input.schema.get("properties").is_none_or(|all| *all == json!({})));
-        assert!(told.contains(&format!("`fix.{name}` is broken, any object is taken instead")), "{told}");
+        assert!(
+            entry
+                .declaration()
+                .input
+                .schema
+                .get("properties")
+                .is_none_or(|all| *all == json!({}))
+        );
+        assert!(
+            told.contains(&format!(
+                "`fix.{name}` is broken, any object is taken instead"
+            )),
+            "{told}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_server_costs_no_more_than_its_patience() {
     let began = std::time::Instant::now();
-    let wanted = Wanted::new("silent").set(|server| server.connect_timeout = Duration::from_secs(2));
+    let wanted =
+        Wanted::new("silent").set(|server| server.connect_timeout = Duration::from_secs(2));
     let stage = wanted.start().await;
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        began.elapsed()
+    );
     let error = stage.call("fix__echo", json!({})).await.error.unwrap();
     assert_eq!(error.class, ErrorClass::UnknownTool);
 }
@@ -162,5 +239,11 @@ async fn what_a_call_is_told_is_bounded_in_bytes() {
         .collect();
     let told: usize = lines.iter().map(|line| line.len()).sum();
     assert!((1 << 19..=(1 << 20) + 200).contains(&told), "{told}");
-    assert_eq!(lines.iter().filter(|line| line.contains("the rest is left out")).count(), 1);
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.contains("the rest is left out"))
+            .count(),
+        1
+    );
 }

@@ -16,8 +16,8 @@ use toolpost_model::{
     Event, EventBody, Naming, SandboxProfile, SandboxTier, SourceHealth, ToolResult, Visibility,
 };
 use toolpost_sources::{
-    ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource, McpStart,
-    McpTransport, Workspace,
+    ChildSettings, McpEra, McpNewTools, McpParts, McpProgram, McpServer, McpSharing, McpSource,
+    McpStart, McpTransport, Workspace,
 };
 use toolpost_testkit::TestHost;
 
@@ -38,7 +38,9 @@ pub(crate) struct Wanted {
 }
 
 pub(crate) fn fixture(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp").join(file)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/mcp")
+        .join(file)
 }
 
 impl Wanted {
@@ -96,7 +98,10 @@ impl Wanted {
     pub(crate) async fn start_in(self, change: impl FnOnce(HostBuilder) -> HostBuilder) -> Stage {
         let source = McpSource::new(self.parts());
         let test = TestHost::build(|builder| change(builder.source(source))).await;
-        Stage { test, folder: self.folder }
+        Stage {
+            test,
+            folder: self.folder,
+        }
     }
 }
 
@@ -135,7 +140,11 @@ impl Stage {
     }
 
     /// The result, and the events on the way to it.
-    pub(crate) async fn watched(&self, tool: &str, arguments: Value) -> (ToolResult, Vec<EventBody>) {
+    pub(crate) async fn watched(
+        &self,
+        tool: &str,
+        arguments: Value,
+    ) -> (ToolResult, Vec<EventBody>) {
         let (ear, mut events) = Ear::new();
         let mut request = self.test.request(tool, arguments);
         request.listener = Some(Arc::new(ear));
@@ -150,7 +159,9 @@ impl Stage {
     /// Wire names of what is listed.
     pub(crate) fn tools(&self) -> Vec<String> {
         let surface = self.test.host.surface(&self.test.session);
-        let offered = surface.all().filter(|(_, visibility)| !matches!(visibility, Visibility::Blocked(_)));
+        let offered = surface
+            .all()
+            .filter(|(_, visibility)| !matches!(visibility, Visibility::Blocked(_)));
         offered.map(|(entry, _)| entry.name().to_owned()).collect()
     }
 
@@ -162,7 +173,12 @@ impl Stage {
 
     /// What is said to be missing.
     pub(crate) fn problems(&self) -> Vec<String> {
-        self.test.host.notices().iter().map(ToString::to_string).collect()
+        self.test
+            .host
+            .notices()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// How often the program was started.

@@ -16,8 +16,11 @@ async fn beside_a_stopped_call(stage: &Stage, same_session: bool) -> (ToolResult
     let session = match same_session {
         true => Arc::clone(&stage.test.session),
         false => {
-            let opened =
-                stage.test.host.open_session(Principal::agent("other"), SurfaceRequest::default()).await;
+            let opened = stage
+                .test
+                .host
+                .open_session(Principal::agent("other"), SurfaceRequest::default())
+                .await;
             opened.unwrap()
         }
     };
@@ -25,9 +28,12 @@ async fn beside_a_stopped_call(stage: &Stage, same_session: bool) -> (ToolResult
     stopped.timeout = Some(Duration::from_millis(500));
     let (ear, mut events) = Ear::new();
     let mut running = stage.test.request("fix__outlast", json!({}));
-    running.caller = Some(Arc::new(Person(json!({ "action": "accept", "content": { "name": "ada" } }))));
+    running.caller = Some(Arc::new(Person(
+        json!({ "action": "accept", "content": { "name": "ada" } }),
+    )));
     running.listener = Some(Arc::new(ear));
-    let (stopped, running) = tokio::join!(stage.test.host.call(stopped), stage.test.host.call(running));
+    let (stopped, running) =
+        tokio::join!(stage.test.host.call(stopped), stage.test.host.call(running));
     assert_eq!(stopped.result().outcome, Outcome::TimedOut);
     let mut heard = Vec::new();
     while let Ok(event) = events.try_recv() {
@@ -41,9 +47,14 @@ async fn what_a_stopped_call_says_reaches_no_other_session() {
     let stage = Stage::new("lingers").await;
     let (result, heard) = beside_a_stopped_call(&stage, false).await;
     let told: Value = serde_json::from_str(&result.model_text()).unwrap();
-    assert!(told["message"].as_str().unwrap().contains("which call this belongs to"), "{told}");
-    let strange =
-        |event: &EventBody| matches!(event, EventBody::Log { message, .. } if message == "words of another");
+    assert!(
+        told["message"]
+            .as_str()
+            .unwrap()
+            .contains("which call this belongs to"),
+        "{told}"
+    );
+    let strange = |event: &EventBody| matches!(event, EventBody::Log { message, .. } if message == "words of another");
     assert!(!heard.iter().any(strange), "{heard:?}");
     // Nothing was heard of that call yet, so the next question could be its own, too.
     let mut asks = stage.test.request("fix__ask", json!({}));
@@ -57,5 +68,9 @@ async fn within_one_session_the_only_call_under_way_is_asked() {
     let stage = Stage::new("lingers").await;
     let (result, heard) = beside_a_stopped_call(&stage, true).await;
     let told: Value = serde_json::from_str(&result.model_text()).unwrap();
-    assert_eq!(told, json!({ "action": "accept", "content": { "name": "ada" } }), "{heard:?}");
+    assert_eq!(
+        told,
+        json!({ "action": "accept", "content": { "name": "ada" } }),
+        "{heard:?}"
+    );
 }

@@ -15,12 +15,22 @@ async fn each_session_has_a_mount_of_its_own_and_the_first_takes_the_first() {
         let stage = Stage::new(core, &["tool-desk"]).await;
         let (first, second) = (stage.session("a").await, stage.session("b").await);
         let count = async |session| {
-            stage.call_in(session, "count_mounts", json!({})).await.structured_content.unwrap()
+            stage
+                .call_in(session, "count_mounts", json!({}))
+                .await
+                .structured_content
+                .unwrap()
         };
         let one = count(&first).await;
-        assert_eq!(one, json!({ "mounts": 1, "session": first.id().as_str(), "calls": 1 }));
+        assert_eq!(
+            one,
+            json!({ "mounts": 1, "session": first.id().as_str(), "calls": 1 })
+        );
         let two = count(&second).await;
-        assert_eq!(two, json!({ "mounts": 2, "session": second.id().as_str(), "calls": 1 }));
+        assert_eq!(
+            two,
+            json!({ "mounts": 2, "session": second.id().as_str(), "calls": 1 })
+        );
         assert_eq!(count(&first).await["calls"], 2);
         assert_eq!(count(&first).await["mounts"], 2);
     }
@@ -29,17 +39,38 @@ async fn each_session_has_a_mount_of_its_own_and_the_first_takes_the_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_may_have_a_process_each() {
     let wanted = Wanted::new(Core::StandIn, &["tool-desk", "tool-rough"]);
-    let stage = wanted.set(|wanted| wanted.settings.isolation = Isolation::Process).start().await;
+    let stage = wanted
+        .set(|wanted| wanted.settings.isolation = Isolation::Process)
+        .start()
+        .await;
     let (first, second) = (stage.session("a").await, stage.session("b").await);
     for session in [&first, &second] {
-        let counted = stage.call_in(session, "count_mounts", json!({})).await.structured_content.unwrap();
-        assert_eq!((&counted["mounts"], &counted["calls"]), (&json!(1), &json!(1)));
+        let counted = stage
+            .call_in(session, "count_mounts", json!({}))
+            .await
+            .structured_content
+            .unwrap();
+        assert_eq!(
+            (&counted["mounts"], &counted["calls"]),
+            (&json!(1), &json!(1))
+        );
     }
     let crashed = stage.call_in(&first, "crash", json!({})).await;
     assert!(crashed.is_error);
-    let counted = stage.call_in(&second, "count_mounts", json!({})).await.structured_content.unwrap();
-    assert_eq!(counted["calls"], 2, "the other session's process is another one");
-    let counted = stage.call_in(&first, "count_mounts", json!({})).await.structured_content.unwrap();
+    let counted = stage
+        .call_in(&second, "count_mounts", json!({}))
+        .await
+        .structured_content
+        .unwrap();
+    assert_eq!(
+        counted["calls"], 2,
+        "the other session's process is another one"
+    );
+    let counted = stage
+        .call_in(&first, "count_mounts", json!({}))
+        .await
+        .structured_content
+        .unwrap();
     assert_eq!(counted["calls"], 1);
 }
 
@@ -53,17 +84,28 @@ async fn calls_of_different_sessions_overlap() {
         sessions.push(session);
     }
     let meet = sessions.iter().enumerate().map(|(number, session)| {
-        stage.call_in(session, "meet", json!({ "name": number.to_string(), "count": 4 }))
+        stage.call_in(
+            session,
+            "meet",
+            json!({ "name": number.to_string(), "count": 4 }),
+        )
     });
     let met = futures_util::future::join_all(meet).await;
-    assert!(met.iter().all(|result| result.outcome == Outcome::Succeeded), "{met:?}");
+    assert!(
+        met.iter()
+            .all(|result| result.outcome == Outcome::Succeeded),
+        "{met:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_of_a_host_that_is_gone() {
     let stage = Stage::new(Core::StandIn, &["tool-shell"]).await;
     let arguments = json!({ "command": "exec sleep 48120", "run_in_background": true });
-    assert_eq!(stage.call("shell", arguments).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        stage.call("shell", arguments).await.outcome,
+        Outcome::Succeeded
+    );
     assert_eq!(processes("sleep 48120").len(), 1);
     let Stage { test, modules, .. } = stage;
     drop((test, modules));
@@ -73,17 +115,34 @@ async fn nothing_is_left_of_a_host_that_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mount_outlives_the_call_that_began_it() {
     let wanted = Wanted::new(Core::StandIn, &["tool-slow"]).set(|wanted| {
-        wanted.modules[0].planned.config.insert("seconds".to_owned(), json!(2));
+        wanted.modules[0]
+            .planned
+            .config
+            .insert("seconds".to_owned(), json!(2));
     });
     let stage = wanted.start().await;
     let (first, second) = (stage.session("a").await, stage.session("b").await);
-    assert_eq!(stage.call_in(&first, "slow", json!({})).await.structured_content.unwrap()["mounts"], 1);
+    assert_eq!(
+        stage
+            .call_in(&first, "slow", json!({}))
+            .await
+            .structured_content
+            .unwrap()["mounts"],
+        1
+    );
     let mut request = CallRequest::new(Arc::clone(&second), "slow", ModelInput::value(json!({})));
     request.timeout = Some(Duration::from_millis(300));
     let stopped = stage.test.host.call(request).await.result().clone();
     assert_eq!(stopped.outcome, Outcome::TimedOut);
-    let counted = stage.call_in(&second, "slow", json!({})).await.structured_content.unwrap();
-    assert_eq!(counted["mounts"], 2, "the call after the one that was stopped has the mount it began");
+    let counted = stage
+        .call_in(&second, "slow", json!({}))
+        .await
+        .structured_content
+        .unwrap();
+    assert_eq!(
+        counted["mounts"], 2,
+        "the call after the one that was stopped has the mount it began"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,7 +152,11 @@ async fn no_module_sees_an_id_that_another_session_has() {
         let stage = Stage::new(Core::StandIn, &["tool-slow"]).await;
         for who in ["a", "b"] {
             let session = stage.session(who).await;
-            let told = stage.call_in(&session, "slow", json!({})).await.structured_content.unwrap();
+            let told = stage
+                .call_in(&session, "slow", json!({}))
+                .await
+                .structured_content
+                .unwrap();
             assert_eq!(told["now"], session.id().as_str());
             seen.insert(told["at_mount"].as_str().unwrap().to_owned());
         }
@@ -105,13 +168,35 @@ async fn no_module_sees_an_id_that_another_session_has() {
 async fn what_one_session_loses_the_others_keep() {
     let stage = Stage::new(Core::StandIn, &["tool-slow", "tool-rough"]).await;
     let (first, second) = (stage.session("a").await, stage.session("b").await);
-    assert_eq!(stage.call_in(&second, "slow", json!({})).await.outcome, Outcome::Succeeded);
-    assert_eq!(stage.call_in(&first, "remove", json!({})).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        stage.call_in(&second, "slow", json!({})).await.outcome,
+        Outcome::Succeeded
+    );
+    assert_eq!(
+        stage.call_in(&first, "remove", json!({})).await.outcome,
+        Outcome::Succeeded
+    );
     // The list is made anew for this one, so it has been made for the one before it.
-    assert_eq!(stage.call_in(&first, "grow", json!({})).await.outcome, Outcome::Succeeded);
-    until("the new tool", || stage.tools().contains(&"grown".to_owned())).await;
+    assert_eq!(
+        stage.call_in(&first, "grow", json!({})).await.outcome,
+        Outcome::Succeeded
+    );
+    until("the new tool", || {
+        stage.tools().contains(&"grown".to_owned())
+    })
+    .await;
     assert!(stage.tools().contains(&"slow".to_owned()));
-    let lost = stage.call_in(&first, "slow", json!({})).await.error.unwrap();
-    assert!(lost.message.contains("has no tool `slow` any more"), "{lost:?}");
-    assert_eq!(stage.call_in(&second, "slow", json!({})).await.outcome, Outcome::Succeeded);
+    let lost = stage
+        .call_in(&first, "slow", json!({}))
+        .await
+        .error
+        .unwrap();
+    assert!(
+        lost.message.contains("has no tool `slow` any more"),
+        "{lost:?}"
+    );
+    assert_eq!(
+        stage.call_in(&second, "slow", json!({})).await.outcome,
+        Outcome::Succeeded
+    );
 }

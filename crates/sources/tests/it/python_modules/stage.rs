@@ -12,11 +12,13 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use toolpost_amplifier::{ModuleId, ModuleKind, ModuleSource, PlannedModule};
 use toolpost_core::{HostBuilder, Limits, Listener, Session};
-use toolpost_model::{Event, EventBody, ModelInput, Principal, SandboxTier, SurfaceRequest, ToolResult};
+use toolpost_model::{
+    Event, EventBody, ModelInput, Principal, SandboxTier, SurfaceRequest, ToolResult,
+};
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{
-    BridgedModule, ChildSettings, CoreChoice, PythonModules, PythonPackage, PythonParts, PythonSettings,
-    Workspace,
+    BridgedModule, ChildSettings, CoreChoice, PythonModules, PythonPackage, PythonParts,
+    PythonSettings, Workspace,
 };
 use toolpost_testkit::TestHost;
 
@@ -39,31 +41,50 @@ pub(crate) const BOTH: [Core; 2] = [Core::StandIn, Core::Real];
 impl Core {
     fn settings(self) -> PythonSettings {
         match self {
-            Self::StandIn => PythonSettings { core: CoreChoice::StandIn, ..PythonSettings::default() },
+            Self::StandIn => PythonSettings {
+                core: CoreChoice::StandIn,
+                ..PythonSettings::default()
+            },
             Self::Real => {
                 let python = root().join("target/peers/bin/python");
-                assert!(python.exists(), "hint: `cargo xtask test` installs `amplifier-core` there");
+                assert!(
+                    python.exists(),
+                    "hint: `cargo xtask test` installs `amplifier-core` there"
+                );
                 let python = Some(python);
-                PythonSettings { core: CoreChoice::Real, python, ..PythonSettings::default() }
+                PythonSettings {
+                    core: CoreChoice::Real,
+                    python,
+                    ..PythonSettings::default()
+                }
             }
         }
     }
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .to_owned()
 }
 
 /// The launcher that lies beside the tests.
 pub(crate) fn launcher(tier: SandboxTier) -> Launcher {
     let tests = std::env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("toolpost-launch");
-    assert!(program.exists(), "hint: cargo build -p toolpost-sandbox --bin toolpost-launch");
+    assert!(
+        program.exists(),
+        "hint: cargo build -p toolpost-sandbox --bin toolpost-launch"
+    );
     Launcher::with_tier_at_most(program, tier)
 }
 
 pub(crate) fn folder_of(module: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/modules").join(module)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/modules")
+        .join(module)
 }
 
 /// A module of this folder.
@@ -72,7 +93,11 @@ pub(crate) fn module(id: &str) -> BridgedModule {
 }
 
 pub(crate) fn module_at(id: &str, root: PathBuf) -> BridgedModule {
-    let kind = if id.starts_with("hooks-") { ModuleKind::Hook } else { ModuleKind::Tool };
+    let kind = if id.starts_with("hooks-") {
+        ModuleKind::Hook
+    } else {
+        ModuleKind::Tool
+    };
     BridgedModule {
         planned: PlannedModule {
             kind,
@@ -127,7 +152,10 @@ impl Wanted {
         let folder = tempfile::tempdir().unwrap();
         let parts = self.parts(&folder);
         // Without hooks nobody has to be told of calls.
-        let hears = parts.modules.iter().any(|module| module.planned.kind == ModuleKind::Hook);
+        let hears = parts
+            .modules
+            .iter()
+            .any(|module| module.planned.kind == ModuleKind::Hook);
         let modules = PythonModules::start(parts).await;
         let (source, hooks) = (modules.source(), modules.hooks());
         let witness = hears.then(|| Arc::new(modules.witness()));
@@ -140,7 +168,11 @@ impl Wanted {
             })
         })
         .await;
-        Stage { test, modules, folder }
+        Stage {
+            test,
+            modules,
+            folder,
+        }
     }
 }
 
@@ -155,18 +187,34 @@ impl Stage {
 
     /// A session of its own.
     pub(crate) async fn session(&self, who: &str) -> Arc<Session> {
-        let opened = self.test.host.open_session(Principal::agent(who), SurfaceRequest::default()).await;
+        let opened = self
+            .test
+            .host
+            .open_session(Principal::agent(who), SurfaceRequest::default())
+            .await;
         opened.unwrap()
     }
 
-    pub(crate) async fn call_in(&self, session: &Arc<Session>, tool: &str, arguments: Value) -> ToolResult {
-        let request =
-            toolpost_core::CallRequest::new(Arc::clone(session), tool, ModelInput::value(arguments));
+    pub(crate) async fn call_in(
+        &self,
+        session: &Arc<Session>,
+        tool: &str,
+        arguments: Value,
+    ) -> ToolResult {
+        let request = toolpost_core::CallRequest::new(
+            Arc::clone(session),
+            tool,
+            ModelInput::value(arguments),
+        );
         self.test.host.call(request).await.result().clone()
     }
 
     /// The result, and the events on the way to it.
-    pub(crate) async fn watched(&self, tool: &str, arguments: Value) -> (ToolResult, Vec<EventBody>) {
+    pub(crate) async fn watched(
+        &self,
+        tool: &str,
+        arguments: Value,
+    ) -> (ToolResult, Vec<EventBody>) {
         let (sender, mut events) = mpsc::unbounded_channel();
         let mut request = self.test.request(tool, arguments);
         request.listener = Some(Arc::new(Ear(sender)));
@@ -179,7 +227,12 @@ impl Stage {
     }
 
     /// Calls with a deadline.
-    pub(crate) async fn call_within(&self, tool: &str, arguments: Value, within: Duration) -> ToolResult {
+    pub(crate) async fn call_within(
+        &self,
+        tool: &str,
+        arguments: Value,
+        within: Duration,
+    ) -> ToolResult {
         let mut request = self.test.request(tool, arguments);
         request.timeout = Some(within);
         self.test.host.call(request).await.result().clone()
@@ -187,7 +240,10 @@ impl Stage {
 
     pub(crate) fn tools(&self) -> Vec<String> {
         let surface = self.test.host.surface(&self.test.session);
-        surface.all().map(|(entry, _)| entry.name().to_owned()).collect()
+        surface
+            .all()
+            .map(|(entry, _)| entry.name().to_owned())
+            .collect()
     }
 }
 

@@ -34,20 +34,38 @@ async fn a_canceled_call_leaves_no_process_behind() {
         canceled(&stage, "shielded", json!({ "mark": mark }), &words, 2).await;
         canceled(&stage, "daemon", json!({ "mark": mark }), &words, 2).await;
         // All of that in one process, which still works.
-        assert_eq!(stage.call("shell", json!({ "command": "true" })).await.outcome, Outcome::Succeeded);
+        assert_eq!(
+            stage
+                .call("shell", json!({ "command": "true" }))
+                .await
+                .outcome,
+            Outcome::Succeeded
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_behind_on_machines_that_confine_less() {
-    for (tier, mark) in [(SandboxTier::B, "48111"), (SandboxTier::C, "48112"), (SandboxTier::N, "48113")] {
-        let stage =
-            Wanted::new(Core::StandIn, &["tool-shell"]).set(|wanted| wanted.tier = tier).start().await;
+    for (tier, mark) in [
+        (SandboxTier::B, "48111"),
+        (SandboxTier::C, "48112"),
+        (SandboxTier::N, "48113"),
+    ] {
+        let stage = Wanted::new(Core::StandIn, &["tool-shell"])
+            .set(|wanted| wanted.tier = tier)
+            .start()
+            .await;
         let words = format!("sleep {mark}");
         let command = format!("(setsid sleep {mark} &) ; sleep {mark} & sleep {mark}");
         canceled(&stage, "shell", json!({ "command": command }), &words, 3).await;
         canceled(&stage, "daemon", json!({ "mark": mark }), &words, 2).await;
-        assert_eq!(stage.call("shell", json!({ "command": "true" })).await.outcome, Outcome::Succeeded);
+        assert_eq!(
+            stage
+                .call("shell", json!({ "command": "true" }))
+                .await
+                .outcome,
+            Outcome::Succeeded
+        );
     }
 }
 
@@ -55,7 +73,9 @@ async fn nothing_is_left_behind_on_machines_that_confine_less() {
 async fn a_call_out_of_time_leaves_no_process_behind() {
     let stage = Stage::new(Core::StandIn, &["tool-shell"]).await;
     let command = "setsid sleep 48103 & sleep 48103";
-    let late = stage.call_within("shell", json!({ "command": command }), SOON).await;
+    let late = stage
+        .call_within("shell", json!({ "command": command }), SOON)
+        .await;
     assert_eq!(late.outcome, Outcome::TimedOut, "{late:?}");
     assert_eq!(processes("sleep 48103"), Vec::<String>::new());
 }
@@ -67,11 +87,15 @@ async fn background_children_live_as_long_as_their_session() {
     let arguments = json!({ "command": "exec sleep 48104", "run_in_background": true });
     let started = stage.call_in(&session, "shell", arguments).await;
     assert_eq!(started.outcome, Outcome::Succeeded);
-    let other = stage.call_in(&session, "shell", json!({ "command": "true" })).await;
+    let other = stage
+        .call_in(&session, "shell", json!({ "command": "true" }))
+        .await;
     assert_eq!(other.outcome, Outcome::Succeeded);
     assert_eq!(processes("sleep 48104").len(), 1);
     // A call of somebody else that is stopped does not take it along.
-    let late = stage.call_within("shell", json!({ "command": "sleep 48105" }), SOON).await;
+    let late = stage
+        .call_within("shell", json!({ "command": "sleep 48105" }), SOON)
+        .await;
     assert_eq!(late.outcome, Outcome::TimedOut);
     assert_eq!(processes("sleep 48104").len(), 1);
     stage.test.host.close_session(&session).await.unwrap();
@@ -86,7 +110,10 @@ async fn a_module_that_blocks_delays_only_itself() {
     assert_eq!(mounted.outcome, Outcome::Succeeded);
     let blocking = stage.call_in(&blocked, "block", json!({ "until": "wake" }));
     let meanwhile = async {
-        until("a blocked loop", || stage.folder.path().join("asleep").exists()).await;
+        until("a blocked loop", || {
+            stage.folder.path().join("asleep").exists()
+        })
+        .await;
         for tool in ["count_mounts", "nothing"] {
             let called = stage.call_in(&other, tool, json!({})).await;
             assert_eq!(called.outcome, Outcome::Succeeded, "{tool}");
@@ -103,13 +130,19 @@ async fn a_blocked_module_is_answered_within_a_second_of_its_limit() {
         let stage = Stage::new(core, &["tool-rough"]).await;
         for tool in ["block", "spin", "deaf"] {
             // Mounted before, so that the limit is the call's alone.
-            assert_eq!(stage.call("nothing", json!({})).await.outcome, Outcome::Succeeded);
+            assert_eq!(
+                stage.call("nothing", json!({})).await.outcome,
+                Outcome::Succeeded
+            );
             let limit = Duration::from_secs(1);
             let begun = std::time::Instant::now();
             let late = stage.call_within(tool, json!({}), limit).await;
             let took = begun.elapsed();
             assert_eq!(late.outcome, Outcome::TimedOut, "{tool}: {late:?}");
-            assert!(took >= limit && took < limit + Duration::from_secs(1), "{tool}: {took:?}");
+            assert!(
+                took >= limit && took < limit + Duration::from_secs(1),
+                "{tool}: {took:?}"
+            );
         }
     }
 }
@@ -124,12 +157,30 @@ async fn what_will_not_stop_ends_with_its_process_and_others_are_told_why() {
         let (late, bystander) = tokio::join!(late, bystander);
         assert_eq!(late.outcome, Outcome::TimedOut, "{tool}: {late:?}");
         let error = bystander.error.unwrap();
-        assert!(error.message.contains("did not stop when it was told to"), "{tool}: {error:?}");
-        assert_eq!((error.class, error.code.as_ref()), (ErrorClass::ExecutionFailed, "module_process_ended"));
+        assert!(
+            error.message.contains("did not stop when it was told to"),
+            "{tool}: {error:?}"
+        );
+        assert_eq!(
+            (error.class, error.code.as_ref()),
+            (ErrorClass::ExecutionFailed, "module_process_ended")
+        );
         // Both sessions are mounted again, in a new process.
-        let counted = stage.call("count_mounts", json!({})).await.structured_content.unwrap();
-        assert_eq!((&counted["mounts"], &counted["calls"]), (&json!(1), &json!(1)), "{tool}");
-        let counted = stage.call_in(&other, "count_mounts", json!({})).await.structured_content.unwrap();
+        let counted = stage
+            .call("count_mounts", json!({}))
+            .await
+            .structured_content
+            .unwrap();
+        assert_eq!(
+            (&counted["mounts"], &counted["calls"]),
+            (&json!(1), &json!(1)),
+            "{tool}"
+        );
+        let counted = stage
+            .call_in(&other, "count_mounts", json!({}))
+            .await
+            .structured_content
+            .unwrap();
         assert_eq!(counted["mounts"], 2, "{tool}");
     }
 }
@@ -138,13 +189,22 @@ async fn what_will_not_stop_ends_with_its_process_and_others_are_told_why() {
 async fn a_death_is_told_to_the_call_that_met_it_and_the_next_one_works() {
     for core in BOTH {
         let stage = Stage::new(core, &["tool-rough"]).await;
-        stage.call("remember", json!({ "value": { "kept": true } })).await;
+        stage
+            .call("remember", json!({ "value": { "kept": true } }))
+            .await;
         let error = stage.call("crash", json!({})).await.error.unwrap();
         assert_eq!(error.code, "module_process_ended");
-        assert!(error.message.contains("exit code 7") && error.message.contains("last words"), "{error:?}");
+        assert!(
+            error.message.contains("exit code 7") && error.message.contains("last words"),
+            "{error:?}"
+        );
         assert!(!error.retry.safe);
         // What a module registered as data is there again.
-        let kept = stage.call("remember", json!({})).await.structured_content.unwrap();
+        let kept = stage
+            .call("remember", json!({}))
+            .await
+            .structured_content
+            .unwrap();
         assert_eq!(kept, json!({ "kept": true }));
     }
 }
@@ -158,14 +218,23 @@ async fn cleanups_run_when_the_session_ends() {
     let stage = stage
         .set(|wanted| {
             let mut rough = module("tool-rough");
-            rough.planned.config.insert("farewell".to_owned(), json!(farewell));
+            rough
+                .planned
+                .config
+                .insert("farewell".to_owned(), json!(farewell));
             wanted.modules.push(rough);
-            wanted.settings.writable.push(folder.path().canonicalize().unwrap());
+            wanted
+                .settings
+                .writable
+                .push(folder.path().canonicalize().unwrap());
         })
         .start()
         .await;
     let session = stage.session("a").await;
-    assert_eq!(stage.call_in(&session, "nothing", json!({})).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        stage.call_in(&session, "nothing", json!({})).await.outcome,
+        Outcome::Succeeded
+    );
     assert!(!place.exists());
     stage.test.host.close_session(&session).await.unwrap();
     until("the cleanup", || place.exists()).await;

@@ -11,19 +11,37 @@ use super::stage::{BOTH, Core, Stage, processes, until};
 async fn canceled(stage: &Stage, tool: &str, mark: &str) {
     let host = stage.test.host.clone();
     let principal = stage.test.session.principal().clone();
-    let handle = host.start(stage.test.request(tool, json!({ "mark": mark }))).await;
+    let handle = host
+        .start(stage.test.request(tool, json!({ "mark": mark })))
+        .await;
     let id = handle.invocation_id();
     let begun = stage.folder.path().join(format!("begun-{mark}"));
     until("its work", || begun.exists()).await;
     assert!(host.cancel(id, &principal));
     let answer = handle.answer().await;
-    assert_eq!(answer.result().outcome, Outcome::Canceled, "{tool}: {answer:?}");
-    assert_eq!(processes(&format!("sleep {mark}")), Vec::<String>::new(), "{tool}");
+    assert_eq!(
+        answer.result().outcome,
+        Outcome::Canceled,
+        "{tool}: {answer:?}"
+    );
+    assert_eq!(
+        processes(&format!("sleep {mark}")),
+        Vec::<String>::new(),
+        "{tool}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_and_threads_of_a_canceled_call_start_nothing_more() {
-    let ways = ["task", "shield", "task_of_task", "thread", "raw_thread", "executor", "own_pool"];
+    let ways = [
+        "task",
+        "shield",
+        "task_of_task",
+        "thread",
+        "raw_thread",
+        "executor",
+        "own_pool",
+    ];
     for (core, first) in BOTH.into_iter().zip([48_200, 48_220]) {
         let stage = Stage::new(core, &["tool-restless"]).await;
         for (tool, mark) in ways.into_iter().zip(first..) {
@@ -38,7 +56,11 @@ async fn tasks_and_threads_of_a_canceled_call_start_nothing_more() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for mark in first..=first + 10 {
-            assert_eq!(processes(&format!("sleep {mark}")), Vec::<String>::new(), "{core:?} {mark}");
+            assert_eq!(
+                processes(&format!("sleep {mark}")),
+                Vec::<String>::new(),
+                "{core:?} {mark}"
+            );
         }
     }
 }
@@ -60,7 +82,9 @@ async fn what_threads_and_tasks_have_started_ends_with_the_session() {
         let stage = Stage::new(core, &["tool-restless"]).await;
         let session = stage.session("a").await;
         for (tool, mark) in ["thread_left", "task_left"].into_iter().zip(first..) {
-            let left = stage.call_in(&session, tool, json!({ "mark": mark.to_string() })).await;
+            let left = stage
+                .call_in(&session, tool, json!({ "mark": mark.to_string() }))
+                .await;
             assert_eq!(left.outcome, Outcome::Succeeded, "{tool}: {left:?}");
             let words = format!("sleep {mark}");
             until("its process", || processes(&words).len() == 1).await;

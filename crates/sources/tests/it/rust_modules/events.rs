@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
-use toolpost_amplifier::{Coordinator, HookFailure, HookHandler, HookResult, Module, MountError, Mounted};
+use toolpost_amplifier::{
+    Coordinator, HookFailure, HookHandler, HookResult, Module, MountError, Mounted,
+};
 use toolpost_core::Approvals;
 use toolpost_model::{
     Access, ApprovalScope, BatchPlace, BoxFuture, EffectClass, Effects, Mode, Principal, RequestId,
@@ -24,7 +26,10 @@ struct Ear {
 
 impl Ear {
     fn new() -> Self {
-        Self { recorder: EventRecorder::default(), heard: Arc::new(Semaphore::new(0)) }
+        Self {
+            recorder: EventRecorder::default(),
+            heard: Arc::new(Semaphore::new(0)),
+        }
     }
 
     /// The module that listens with it.
@@ -72,7 +77,10 @@ async fn post_follows_a_success_and_error_a_failure() {
     let ear = Ear::new();
     let failing = MockTool::named("test.fail").failing(ToolFailure::new("broken"));
     let host = TestHost::build(|builder| {
-        ear.set().join(builder).tool(MockTool::named("test.act").output("done")).tool(failing)
+        ear.set()
+            .join(builder)
+            .tool(MockTool::named("test.act").output("done"))
+            .tool(failing)
     })
     .await;
     let mut request = host.request("act", json!({ "n": 1 }));
@@ -88,8 +96,14 @@ async fn post_follows_a_success_and_error_a_failure() {
     assert_eq!(ear.names(), ["tool:pre", "tool:post"]);
     for event in ["tool:pre", "tool:post"] {
         let data = ear.only(event);
-        assert_eq!((&data["tool_call_id"], &data["parallel_group_id"]), (&json!("call-1"), &json!("turn-1")));
-        assert_eq!((&data["tool_name"], &data["tool_input"]), (&json!("act"), &json!({ "n": 1 })));
+        assert_eq!(
+            (&data["tool_call_id"], &data["parallel_group_id"]),
+            (&json!("call-1"), &json!("turn-1"))
+        );
+        assert_eq!(
+            (&data["tool_name"], &data["tool_input"]),
+            (&json!("act"), &json!({ "n": 1 }))
+        );
         assert_eq!(data["session_id"], host.session.id().as_str());
         assert!(data["timestamp"].as_str().unwrap().ends_with('Z'), "{data}");
     }
@@ -98,7 +112,10 @@ async fn post_follows_a_success_and_error_a_failure() {
     assert_eq!(ear.names(), ["tool:pre", "tool:error"]);
     let data = ear.only("tool:error");
     let error = json!({ "type": "execution_failed", "msg": "broken", "message": "broken" });
-    assert_eq!((&data["error"], &data["tool_call_id"]), (&error, &json!(result.invocation_id.to_string())));
+    assert_eq!(
+        (&data["error"], &data["tool_call_id"]),
+        (&error, &json!(result.invocation_id.to_string()))
+    );
 }
 
 #[tokio::test]
@@ -119,11 +136,16 @@ async fn what_a_call_touched_is_told_after_it() {
         .using(ResourceKey::path("/w/in"), Access::Read)
         .using(ResourceKey::path("/w/out"), Access::Write)
         .using(ResourceKey::new("lock", "x"), Access::Write);
-    let tool = MockTool::named("test.copy").effects(effects).class(EffectClass::Write);
+    let tool = MockTool::named("test.copy")
+        .effects(effects)
+        .class(EffectClass::Write);
     let host = TestHost::build(|builder| ear.set().join(builder).tool(tool)).await;
     host.call("copy", json!({})).await;
     ear.hears(4).await;
-    assert_eq!(ear.names(), ["tool:pre", "tool:post", "artifact:read", "artifact:write"]);
+    assert_eq!(
+        ear.names(),
+        ["tool:pre", "tool:post", "artifact:read", "artifact:write"]
+    );
     assert_eq!(ear.only("artifact:read")["path"], "/w/in");
     assert_eq!(ear.only("artifact:write")["path"], "/w/out");
     assert_eq!(ear.only("artifact:write")["tool_name"], "copy");
@@ -135,7 +157,9 @@ async fn a_person_who_is_asked_is_told_of() {
     let tool = MockTool::named("test.write").class(EffectClass::Write);
     let host = TestHost::build(|builder| {
         let ask = Approvals::ASK;
-        let builder = builder.policy(TestHost::policy(Mode::Default, &[])).approvals(ask);
+        let builder = builder
+            .policy(TestHost::policy(Mode::Default, &[]))
+            .approvals(ask);
         ear.set().join(builder).tool(tool)
     })
     .await;
@@ -153,11 +177,17 @@ async fn a_person_who_is_asked_is_told_of() {
         (Verdict::Deny { feedback: None }, "approval:denied"),
     ] {
         ear.recorder.clear();
-        let call = host.host.start(host.request("write", json!({ "verdict": event }))).await;
+        let call = host
+            .host
+            .start(host.request("write", json!({ "verdict": event })))
+            .await;
         ear.hears(2).await;
         assert_eq!(ear.names(), ["tool:pre", "approval:required"]);
         let asked = host.host.approvals();
-        host.host.decide(asked[0].ask_id, verdict, &operator).await.unwrap();
+        host.host
+            .decide(asked[0].ask_id, verdict, &operator)
+            .await
+            .unwrap();
         call.answer().await;
         ear.hears(2).await;
         assert!(ear.names().contains(&event.to_owned()), "{:?}", ear.names());
@@ -171,18 +201,33 @@ async fn a_no_of_the_rules_and_a_stop_are_told() {
     let slow = MockTool::named("test.slow").gate(&gate);
     let host = TestHost::build(|builder| {
         let builder = builder.policy(TestHost::policy(Mode::Bypass, &["deny shut"]));
-        ear.set().join(builder).tool(slow).tool(MockTool::named("test.shut"))
+        ear.set()
+            .join(builder)
+            .tool(slow)
+            .tool(MockTool::named("test.shut"))
     })
     .await;
     let call = host.host.start(host.request("slow", json!({}))).await;
     gate.entered(1).await;
-    host.host.cancel(call.invocation_id(), &Principal::agent("test"));
+    host.host
+        .cancel(call.invocation_id(), &Principal::agent("test"));
     call.answer().await;
     ear.hears(4).await;
     let mut names = ear.names();
     names.sort_unstable();
-    assert_eq!(names, ["cancel:completed", "cancel:requested", "tool:error", "tool:pre"]);
-    assert_eq!(ear.only("cancel:requested")["reason"], "it was canceled on request");
+    assert_eq!(
+        names,
+        [
+            "cancel:completed",
+            "cancel:requested",
+            "tool:error",
+            "tool:pre"
+        ]
+    );
+    assert_eq!(
+        ear.only("cancel:requested")["reason"],
+        "it was canceled on request"
+    );
     assert_eq!(ear.only("cancel:completed")["was_immediate"], true);
 
     ear.recorder.clear();
@@ -196,13 +241,18 @@ async fn a_no_of_the_rules_and_a_stop_are_told() {
 async fn modules_hear_which_of_them_are_missing() {
     let ear = Ear::new();
     let absent = |_: Coordinator, _: Map<String, Value>| async { Err(MountError::other("no key")) };
-    let modules =
-        set(vec![RustModule::tool("tool-absent", absent), RustModule::hook("hooks-ear", ear.module())]);
+    let modules = set(vec![
+        RustModule::tool("tool-absent", absent),
+        RustModule::hook("hooks-ear", ear.module()),
+    ]);
     let _host = super::host(&modules).await;
     ear.hears(1).await;
     let expected = json!({
         "module_type": "tool", "module_id": "tool-absent", "error": "no key", "reason_code": "unknown",
         "source": null,
     });
-    assert_eq!(ear.recorder.events(), [("module:load_failed".to_owned(), expected)]);
+    assert_eq!(
+        ear.recorder.events(),
+        [("module:load_failed".to_owned(), expected)]
+    );
 }

@@ -10,7 +10,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
-    Coordinator, HookFailure, HookHandler, HookResult, ModuleId, MountError, Mounted, ToolResult, UnfitAnswer,
+    Coordinator, HookFailure, HookHandler, HookResult, ModuleId, MountError, Mounted, ToolResult,
+    UnfitAnswer,
 };
 use toolpost_core::CallRequest;
 use toolpost_model::{
@@ -32,7 +33,10 @@ async fn host(modules: &RustModules) -> (TestHost, MockTool) {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
     let tool = MockTool::named("test.act").output("apples").schema(schema);
     let own = tool.clone();
-    (TestHost::build(|builder| modules.join(builder).tool(own)).await, tool)
+    (
+        TestHost::build(|builder| modules.join(builder).tool(own)).await,
+        tool,
+    )
 }
 
 /// A host with a module that has one handler.
@@ -40,7 +44,11 @@ async fn hooked(
     event: &'static str,
     says: impl Fn(&Value) -> Answer + Send + Sync + Clone + 'static,
 ) -> (TestHost, MockTool) {
-    host(&set(vec![RustModule::hook("hooks-test", handling(event, says))])).await
+    host(&set(vec![RustModule::hook(
+        "hooks-test",
+        handling(event, says),
+    )]))
+    .await
 }
 
 async fn last(host: &TestHost) -> Value {
@@ -51,16 +59,24 @@ async fn last(host: &TestHost) -> Value {
 async fn a_changed_input_is_checked_used_and_on_record() {
     let (host, tool) = hooked("tool:pre", |data| {
         assert_eq!(data["tool_name"], "act");
-        Ok(changed(&json!({ "tool_input": { "n": data["tool_input"]["n"].as_i64().unwrap() + 1 } })))
+        Ok(changed(
+            &json!({ "tool_input": { "n": data["tool_input"]["n"].as_i64().unwrap() + 1 } }),
+        ))
     })
     .await;
-    assert_eq!(host.call("act", json!({ "n": 1 })).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        host.call("act", json!({ "n": 1 })).await.outcome,
+        Outcome::Succeeded
+    );
     assert_eq!(tool.inputs(), [json!({ "n": 2 })]);
     let record = last(&host).await;
     assert_eq!(record["mutations"][0]["source"], "rust:pre");
     assert_eq!(record["mutations"][0]["changed_fields"], json!(["n"]));
 
-    let (host, tool) = hooked("tool:pre", |_| Ok(changed(&json!({ "tool_input": { "n": "two" } })))).await;
+    let (host, tool) = hooked("tool:pre", |_| {
+        Ok(changed(&json!({ "tool_input": { "n": "two" } })))
+    })
+    .await;
     let result = host.call("act", json!({ "n": 1 })).await;
     assert_eq!(result.error_class(), Some(ErrorClass::InvalidArguments));
     assert_eq!(tool.call_count(), 0);
@@ -71,7 +87,11 @@ async fn a_no_stops_the_call_and_a_question_needs_a_person() {
     let (host, tool) = hooked("tool:pre", |_| Ok(HookResult::deny("not on Sundays"))).await;
     let result = host.call("act", json!({ "n": 1 })).await;
     assert_eq!(result.error_class(), Some(ErrorClass::HookBlocked));
-    assert!(result.model_text().contains("not on Sundays"), "{}", result.model_text());
+    assert!(
+        result.model_text().contains("not on Sundays"),
+        "{}",
+        result.model_text()
+    );
 
     let asks = |_: &Value| {
         let mut answer = HookResult::ask_user("is it Sunday?");
@@ -82,8 +102,16 @@ async fn a_no_stops_the_call_and_a_question_needs_a_person() {
     let result = asking.call("act", json!({ "n": 1 })).await;
     // Nobody is there to be asked.
     assert_eq!(result.error_class(), Some(ErrorClass::PermissionDenied));
-    assert!(result.model_text().contains("is it Sunday?"), "{}", result.model_text());
-    assert_eq!(last(&asking).await["mutations"][0]["changed_fields"], json!(["n"]), "the change survives");
+    assert!(
+        result.model_text().contains("is it Sunday?"),
+        "{}",
+        result.model_text()
+    );
+    assert_eq!(
+        last(&asking).await["mutations"][0]["changed_fields"],
+        json!(["n"]),
+        "the change survives"
+    );
     assert_eq!((tool.call_count(), other.call_count()), (0, 0));
 }
 
@@ -96,7 +124,13 @@ async fn a_word_for_the_model_comes_with_the_result_and_beside_a_change() {
     };
     let (host, tool) = hooked("tool:pre", says).await;
     let result = host.call("act", json!({ "n": 1 })).await;
-    assert_eq!(result.content, [Content::text("apples"), Content::text("[hook rust:pre] mind the gap")]);
+    assert_eq!(
+        result.content,
+        [
+            Content::text("apples"),
+            Content::text("[hook rust:pre] mind the gap")
+        ]
+    );
     assert_eq!(tool.inputs(), [json!({ "n": 5 })]);
     assert_eq!(last(&host).await["hooks"][0]["message"], "handler: told it");
 }
@@ -105,15 +139,23 @@ async fn a_word_for_the_model_comes_with_the_result_and_beside_a_change() {
 async fn a_changed_result_is_what_the_model_sees() {
     let (host, _) = hooked("tool:post", |data| {
         let result = &data["result"];
-        assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("apples")));
+        assert_eq!(
+            (&result["success"], &result["output"]),
+            (&json!(true), &json!("apples"))
+        );
         assert!(data["duration_ms"].is_u64());
-        Ok(changed(&json!({ "result": { "success": true, "output": { "rows": 3 } } })))
+        Ok(changed(
+            &json!({ "result": { "success": true, "output": { "rows": 3 } } }),
+        ))
     })
     .await;
     let result = host.call("act", json!({ "n": 1 })).await;
     assert_eq!(result.model_text(), r#"{"rows": 3}"#);
     assert_eq!(result.structured_content, Some(json!({ "rows": 3 })));
-    assert_eq!(last(&host).await["output_mutations"][0]["source"], "rust:post");
+    assert_eq!(
+        last(&host).await["output_mutations"][0]["source"],
+        "rust:post"
+    );
 
     let (host, _) = hooked("tool:post", |_| Ok(HookResult::deny("confidential"))).await;
     let result = host.call("act", json!({ "n": 1 })).await;
@@ -122,7 +164,9 @@ async fn a_changed_result_is_what_the_model_sees() {
 
     let (host, _) = hooked("tool:post", |_| Ok(HookResult::ask_user("may it be seen?"))).await;
     let result = host.call("act", json!({ "n": 1 })).await;
-    assert!(result.model_text().contains("may it be seen?") && !result.model_text().contains("apples"));
+    assert!(
+        result.model_text().contains("may it be seen?") && !result.model_text().contains("apples")
+    );
 }
 
 #[tokio::test]
@@ -142,7 +186,10 @@ async fn images_survive_a_hook_that_was_not_shown_them() {
     ]);
     let (host, _) = host(&modules).await;
     let result = host.call("draw", json!({})).await;
-    let image = Content::Image { data: "aGk=".to_owned(), media_type: "image/png".to_owned() };
+    let image = Content::Image {
+        data: "aGk=".to_owned(),
+        media_type: "image/png".to_owned(),
+    };
     assert_eq!(result.content, [Content::text("painted"), image]);
 }
 
@@ -166,12 +213,23 @@ async fn guards_fail_closed_and_observers_open() {
     let odd = |_: &Value| -> Answer { Err(UnfitAnswer("a text".to_owned()).into()) };
     let panics = |_: &Value| -> Answer { panic!("no") };
     let no = |_: &Value| -> Answer { Ok(HookResult::deny("no")) };
-    let (blocked, denied) = (Some(ErrorClass::HookBlocked), Some(ErrorClass::PermissionDenied));
-    assert_eq!(fares("tool:pre", None, broken).await.0, blocked, "a guard where nobody says otherwise");
+    let (blocked, denied) = (
+        Some(ErrorClass::HookBlocked),
+        Some(ErrorClass::PermissionDenied),
+    );
+    assert_eq!(
+        fares("tool:pre", None, broken).await.0,
+        blocked,
+        "a guard where nobody says otherwise"
+    );
     assert_eq!(fares("tool:pre", Some(Guard), broken).await.0, blocked);
     assert_eq!(fares("tool:pre", Some(Guard), odd).await.0, blocked);
     assert_eq!(fares("tool:pre", Some(Guard), panics).await.0, blocked);
-    assert_eq!(fares("tool:pre", Some(Ordinary), broken).await.0, denied, "a person would be asked");
+    assert_eq!(
+        fares("tool:pre", Some(Ordinary), broken).await.0,
+        denied,
+        "a person would be asked"
+    );
     assert_eq!(fares("tool:pre", Some(Ordinary), odd).await.0, blocked);
     for says in [broken, odd, panics, no] {
         let (class, runs) = fares("tool:pre", Some(Observer), says).await;
@@ -197,17 +255,24 @@ async fn a_handler_that_does_not_answer_has_failed() {
         coordinator.hooks().register("tool:pre", 0, "stuck", Stuck);
         Ok(Mounted::Nothing)
     };
-    for (standing, class) in
-        [(HookStanding::Guard, Some(ErrorClass::HookBlocked)), (HookStanding::Observer, None)]
-    {
+    for (standing, class) in [
+        (HookStanding::Guard, Some(ErrorClass::HookBlocked)),
+        (HookStanding::Observer, None),
+    ] {
         let modules = set(vec![RustModule::hook("hooks-stuck", stuck)])
-            .standings(ModuleStandings::new([(ModuleId::new("hooks-stuck"), standing)]))
+            .standings(ModuleStandings::new([(
+                ModuleId::new("hooks-stuck"),
+                standing,
+            )]))
             .time_limits(Duration::from_millis(20), None);
         let (host, _) = host(&modules).await;
         let result = host.call("act", json!({ "n": 1 })).await;
         assert_eq!(result.error_class(), class);
         let record = last(&host).await.to_string();
-        assert!(record.contains("`stuck` failed: it did not answer within 20 ms"), "{record}");
+        assert!(
+            record.contains("`stuck` failed: it did not answer within 20 ms"),
+            "{record}"
+        );
     }
 }
 
@@ -219,10 +284,16 @@ async fn a_guard_that_is_not_there_lets_nothing_pass() {
         (HookStanding::Ordinary, Some(ErrorClass::PermissionDenied)),
         (HookStanding::Observer, None),
     ] {
-        let modules = set(vec![RustModule::hook("hooks-absent", absent)])
-            .standings(ModuleStandings::new([(ModuleId::new("hooks-absent"), standing)]));
+        let modules =
+            set(vec![RustModule::hook("hooks-absent", absent)]).standings(ModuleStandings::new([
+                (ModuleId::new("hooks-absent"), standing),
+            ]));
         let (host, _) = host(&modules).await;
-        assert_eq!(host.call("act", json!({ "n": 1 })).await.error_class(), class, "{standing:?}");
+        assert_eq!(
+            host.call("act", json!({ "n": 1 })).await.error_class(),
+            class,
+            "{standing:?}"
+        );
     }
 }
 
@@ -234,7 +305,9 @@ async fn a_hook_that_was_mounted_once_cannot_decline_in_a_later_session() {
         async move {
             if first {
                 let handler = |_: String, _: Value| std::future::ready(Ok(HookResult::default()));
-                coordinator.hooks().register("tool:pre", 0, "handler", handler);
+                coordinator
+                    .hooks()
+                    .register("tool:pre", 0, "handler", handler);
             }
             Ok(Mounted::Nothing)
         }
@@ -243,16 +316,25 @@ async fn a_hook_that_was_mounted_once_cannot_decline_in_a_later_session() {
     let outcomes = async {
         let mut outcomes = Vec::new();
         for _ in 0..2 {
-            let session =
-                host.host.open_session(Principal::agent("one"), SurfaceRequest::default()).await.unwrap();
+            let session = host
+                .host
+                .open_session(Principal::agent("one"), SurfaceRequest::default())
+                .await
+                .unwrap();
             let input = ModelInput::value(json!({ "n": 1 }));
-            let answer = host.host.call(CallRequest::new(session, "act", input)).await;
+            let answer = host
+                .host
+                .call(CallRequest::new(session, "act", input))
+                .await;
             outcomes.push(answer.result().model_text());
         }
         outcomes
     }
     .await;
-    let denied = outcomes.iter().filter(|text| text.contains("it declined, and was mounted")).count();
+    let denied = outcomes
+        .iter()
+        .filter(|text| text.contains("it declined, and was mounted"))
+        .count();
     assert!(denied >= 1, "{outcomes:?}");
     assert_eq!(tool.call_count() + denied, 2);
 }

@@ -44,13 +44,21 @@ impl Wake for Bell {
 
 impl<T> Inbox<T> {
     pub(super) fn new(queue: Receiver<T>) -> Self {
-        let bell = Arc::new(Bell { thread: thread::current(), rang: AtomicBool::new(false) });
+        let bell = Arc::new(Bell {
+            thread: thread::current(),
+            rang: AtomicBool::new(false),
+        });
         let waker = Waker::from(bell.clone());
         Self { queue, bell, waker }
     }
 
     /// Takes up to `limit` of what waits. Without `patience` it waits until there is something.
-    pub(super) fn receive(&mut self, into: &mut Vec<T>, limit: usize, patience: Option<Duration>) -> Arrival {
+    pub(super) fn receive(
+        &mut self,
+        into: &mut Vec<T>,
+        limit: usize,
+        patience: Option<Duration>,
+    ) -> Arrival {
         let mut context = Context::from_waker(&self.waker);
         loop {
             match self.queue.poll_recv_many(&mut context, into, limit) {

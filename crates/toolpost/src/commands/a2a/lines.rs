@@ -53,7 +53,11 @@ impl<R: Read> Lines<R> {
     fn fill(&mut self) -> io::Result<bool> {
         self.line.clear();
         let most = self.longest as u64 + ENDING;
-        if (&mut self.reader).take(most).read_until(b'\n', &mut self.line)? == 0 {
+        if (&mut self.reader)
+            .take(most)
+            .read_until(b'\n', &mut self.line)?
+            == 0
+        {
             return Ok(false);
         }
         self.number += 1;
@@ -64,7 +68,11 @@ impl<R: Read> Lines<R> {
     }
 
     fn line(&self) -> Line<'_> {
-        let bytes = if self.number == 1 { without_mark(&self.line) } else { &self.line };
+        let bytes = if self.number == 1 {
+            without_mark(&self.line)
+        } else {
+            &self.line
+        };
         let bytes = bytes.trim_ascii();
         if bytes.len() > self.longest {
             return Line::TooLong;
@@ -76,11 +84,18 @@ impl<R: Read> Lines<R> {
 /// The data of server-sent events, or the line itself. Events of more than one `data:` line are not put together: nobody
 /// sends JSON that way.
 fn event_data(line: &str) -> Line<'_> {
-    let field = |name: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
+    let field = |name: &str| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with(':'))
+    };
     if line.starts_with(':') || ["event", "id", "retry"].into_iter().any(field) {
         return Line::Blank;
     }
-    match line.strip_prefix("data:").unwrap_or(line).trim_ascii_start() {
+    match line
+        .strip_prefix("data:")
+        .unwrap_or(line)
+        .trim_ascii_start()
+    {
         "" | "[DONE]" => Line::Blank,
         text => Line::Text(text),
     }
@@ -98,7 +113,10 @@ mod tests {
     use super::Lines;
 
     fn read(text: &[u8], longest: usize) -> Vec<String> {
-        let lines = Lines { longest, ..Lines::new(text) };
+        let lines = Lines {
+            longest,
+            ..Lines::new(text)
+        };
         let mut read = Vec::new();
         let taken: io::Result<()> = lines.each(|number, line, _| {
             assert_eq!(number, read.len() as u64 + 1);
@@ -133,7 +151,13 @@ mod tests {
     fn what_is_too_long_or_no_text_is_passed_over() {
         assert_eq!(
             read(b"12345\n123456\n1234567890\n\xff\nx", 5),
-            ["Text(\"12345\")", "TooLong", "TooLong", "NoText", "Text(\"x\")"]
+            [
+                "Text(\"12345\")",
+                "TooLong",
+                "TooLong",
+                "NoText",
+                "Text(\"x\")"
+            ]
         );
         assert_eq!(read(b"12345\r\n", 5), ["Text(\"12345\")"]);
         assert_eq!(read(b"1234567890", 5), ["TooLong"]);

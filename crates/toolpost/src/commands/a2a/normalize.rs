@@ -44,7 +44,10 @@ enum Form {
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Exit> {
     let lines = Lines::new(environment::open_input(arguments.file.as_deref())?);
-    let options = ReceiverOptions { sidecars: !arguments.no_sidecars, ..ReceiverOptions::default() };
+    let options = ReceiverOptions {
+        sidecars: !arguments.no_sidecars,
+        ..ReceiverOptions::default()
+    };
     let mut out = Out::new();
     let written = match arguments.form {
         Form::Calls => merge(lines, options, arguments.v4, &mut out),
@@ -70,7 +73,11 @@ fn merge(
     let mut receiver = Receiver::new(options);
     lines.each(|number, line, _| {
         if let Some(text) = readable(number, &line) {
-            let received = if v4 { receiver.receive_v4(text) } else { receiver.receive(text) };
+            let received = if v4 {
+                receiver.receive_v4(text)
+            } else {
+                receiver.receive(text)
+            };
             pass_over(number, received.map(drop));
         }
         anyhow::Ok(())
@@ -99,7 +106,11 @@ fn send_on(
         let mut sent = Ok(());
         if let Some(text) = readable(number, &line) {
             let send = |part: DataPart<'_>| out.write_line(&part, &mut sent);
-            let received = if v4 { bridge.receive_v4(text, send) } else { bridge.receive(text, send) };
+            let received = if v4 {
+                bridge.receive_v4(text, send)
+            } else {
+                bridge.receive(text, send)
+            };
             pass_over(number, received);
         }
         sent?;
@@ -118,7 +129,10 @@ fn readable<'a>(number: u64, line: &Line<'a>) -> Option<&'a str> {
     match line {
         Line::Text(text) => return Some(text),
         Line::Blank => {}
-        Line::TooLong => complain(number, format_args!("it is longer than {} MiB", LONGEST >> 20)),
+        Line::TooLong => complain(
+            number,
+            format_args!("it is longer than {} MiB", LONGEST >> 20),
+        ),
         Line::NoText => complain(number, "this is no UTF-8"),
     }
     None
@@ -131,7 +145,10 @@ fn pass_over(number: u64, received: Result<(), Unreadable>) {
 }
 
 fn complain(number: u64, why: impl std::fmt::Display) {
-    terminal::warn(format_args!("line {number} is left out: {}", printable(&why.to_string())));
+    terminal::warn(format_args!(
+        "line {number} is left out: {}",
+        printable(&why.to_string())
+    ));
 }
 
 /// Says what the parts do not show.
@@ -160,7 +177,10 @@ struct Out {
 impl Out {
     fn new() -> Self {
         let stdout = io::stdout();
-        Self { shown: stdout.is_terminal(), to: BufWriter::with_capacity(64 << 10, stdout.lock()) }
+        Self {
+            shown: stdout.is_terminal(),
+            to: BufWriter::with_capacity(64 << 10, stdout.lock()),
+        }
     }
 
     fn write(&mut self, text: &str) -> anyhow::Result<()> {
@@ -169,7 +189,11 @@ impl Out {
 
     fn write_json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string(value)?;
-        if self.shown { self.write(&printable(&text)) } else { self.write(&text) }
+        if self.shown {
+            self.write(&printable(&text))
+        } else {
+            self.write(&text)
+        }
     }
 
     /// A line, unless an earlier one could not be written.

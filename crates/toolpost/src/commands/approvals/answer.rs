@@ -65,8 +65,7 @@ pub(crate) struct DenyArgs {
 
 pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
     if arguments.rule.is_some() && !arguments.session && !arguments.remember {
-        let message =
-            "`--rule` goes with `--session` or `--remember`: a yes for this once leaves no rule behind";
+        let message = "`--rule` goes with `--session` or `--remember`: a yes for this once leaves no rule behind";
         return Err(UsageError(message.into()).into());
     }
     let (mut client, place) = host(&arguments.place).await?;
@@ -74,16 +73,26 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
     let question = ids::find(&questions, &arguments.id)?;
     if arguments.edit {
         // The desk's second connection is for hearing of changes, which an edit does not need.
-        let listening = crate::reach::running(&place.data_dir).await?.map(|(client, _)| client);
-        let Some(listening) = listening else { anyhow::bail!("the host has ended") };
+        let listening = crate::reach::running(&place.data_dir)
+            .await?
+            .map(|(client, _)| client);
+        let Some(listening) = listening else {
+            anyhow::bail!("the host has ended")
+        };
         let mut desk = Desk::beside(client, listening).await?;
         let mut tty = Tty::open();
         return match editing::edit(&mut desk, tty.as_mut(), question).await? {
-            Edited::Allowed(decided) => {
-                tell(&decided, question, "with the arguments as edited", arguments.json)
-            }
+            Edited::Allowed(decided) => tell(
+                &decided,
+                question,
+                "with the arguments as edited",
+                arguments.json,
+            ),
             Edited::Kept => {
-                anstream::eprintln!("nothing was changed; {} still waits", ids::short(question.ask_id));
+                anstream::eprintln!(
+                    "nothing was changed; {} still waits",
+                    ids::short(question.ask_id)
+                );
                 Ok(Exit::Failed)
             }
         };
@@ -95,7 +104,11 @@ pub(super) async fn allow(arguments: AllowArgs) -> anyhow::Result<Exit> {
     };
     let verdict = Verdict::Allow {
         scope,
-        rule: arguments.rule.as_deref().map(|rule| chosen(question, rule)).transpose()?,
+        rule: arguments
+            .rule
+            .as_deref()
+            .map(|rule| chosen(question, rule))
+            .transpose()?,
         valid_for_seconds: arguments.valid_for.map(|time| time.as_secs()),
         arguments: arguments.arguments.as_deref().map(given).transpose()?,
     };
@@ -107,7 +120,9 @@ pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<Exit> {
     let (mut client, _) = host(&arguments.place).await?;
     let questions = desk::list(&mut client).await?;
     let question = ids::find(&questions, &arguments.id)?;
-    let verdict = Verdict::Deny { feedback: arguments.feedback };
+    let verdict = Verdict::Deny {
+        feedback: arguments.feedback,
+    };
     let decided = desk::decide(&mut client, question.ask_id, &verdict).await?;
     tell(&decided, question, "", arguments.json)
 }
@@ -115,14 +130,25 @@ pub(super) async fn deny(arguments: DenyArgs) -> anyhow::Result<Exit> {
 /// A suggested rule by its number, from 1, or as it is written.
 fn chosen(question: &PermissionRequest, rule: &str) -> anyhow::Result<String> {
     let rules = &question.suggestions;
-    let by_number = rule.parse::<usize>().ok().and_then(|number| rules.get(number.checked_sub(1)?));
-    by_number.or_else(|| rules.iter().find(|known| *known == rule)).cloned().ok_or_else(|| {
-        let offered = match rules.as_slice() {
-            [] => "no rule can be offered for this call; it can only be allowed once".to_owned(),
-            some => format!("the rules are\n  {}", some.join("\n  ")),
-        };
-        UsageError(format!("`{rule}` is none of the suggested rules\nhint: {offered}")).into()
-    })
+    let by_number = rule
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| rules.get(number.checked_sub(1)?));
+    by_number
+        .or_else(|| rules.iter().find(|known| *known == rule))
+        .cloned()
+        .ok_or_else(|| {
+            let offered = match rules.as_slice() {
+                [] => {
+                    "no rule can be offered for this call; it can only be allowed once".to_owned()
+                }
+                some => format!("the rules are\n  {}", some.join("\n  ")),
+            };
+            UsageError(format!(
+                "`{rule}` is none of the suggested rules\nhint: {offered}"
+            ))
+            .into()
+        })
 }
 
 fn given(text: &str) -> anyhow::Result<Value> {
@@ -135,13 +161,27 @@ fn given(text: &str) -> anyhow::Result<Value> {
         .map_err(|error| UsageError(format!("the arguments are not JSON: {error}")).into())
 }
 
-fn tell(decided: &Value, question: &PermissionRequest, how: &str, as_json: bool) -> anyhow::Result<Exit> {
+fn tell(
+    decided: &Value,
+    question: &PermissionRequest,
+    how: &str,
+    as_json: bool,
+) -> anyhow::Result<Exit> {
     if as_json {
         say!("{}", serde_json::to_string_pretty(decided)?);
         return Ok(Exit::Done);
     }
-    let how = if how.is_empty() { String::new() } else { format!(", {how}") };
-    say!("{} ({}): {}{how}", ids::short(question.ask_id), spelled_out(&question.summary), told(decided));
+    let how = if how.is_empty() {
+        String::new()
+    } else {
+        format!(", {how}")
+    };
+    say!(
+        "{} ({}): {}{how}",
+        ids::short(question.ask_id),
+        spelled_out(&question.summary),
+        told(decided)
+    );
     for change in changes(decided) {
         say!("  {change}");
     }
@@ -154,7 +194,10 @@ fn told(decided: &Value) -> String {
     let text = |name: &str| decided[name].as_str().map(spelled_out);
     let kept = match text("kept_until") {
         Some(until) => {
-            format!("; nobody waits now, so the same call gets this answer once until {}", moment(&until))
+            format!(
+                "; nobody waits now, so the same call gets this answer once until {}",
+                moment(&until)
+            )
         }
         None => String::new(),
     };
@@ -172,7 +215,10 @@ fn told(decided: &Value) -> String {
 
 /// `30d`, or what the configuration takes as a duration.
 fn days_or_less(text: &str) -> Result<Duration, String> {
-    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
+    if let Some(days) = text
+        .strip_suffix('d')
+        .and_then(|days| days.parse::<u32>().ok())
+    {
         return Ok(Duration::from_secs(u64::from(days) * 86_400));
     }
     text.parse::<ConfigDuration>()

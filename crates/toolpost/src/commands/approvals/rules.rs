@@ -76,7 +76,11 @@ impl Keeper {
             Self::Host(client) => {
                 let path = format!("/rules/{}", rule.id);
                 let (status, body) = client.json(Method::DELETE, &path, String::new()).await?;
-                if status.is_success() { Ok(()) } else { Err(Refusal::told(&body).into()) }
+                if status.is_success() {
+                    Ok(())
+                } else {
+                    Err(Refusal::told(&body).into())
+                }
             }
             Self::File(file) => {
                 file.forget(&rule.id)?;
@@ -100,11 +104,17 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<Exit> {
         None => Vec::new(),
     };
     if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&json!({ "rules": rules }))?);
+        say!(
+            "{}",
+            serde_json::to_string_pretty(&json!({ "rules": rules }))?
+        );
         return Ok(Exit::Done);
     }
     for rule in &rules {
-        let whose = rule.principal.as_deref().map(|name| format!(" for {}", spelled_out(name)));
+        let whose = rule
+            .principal
+            .as_deref()
+            .map(|name| format!(" for {}", spelled_out(name)));
         let facts = format!(
             "by {} on {}, until {}",
             spelled_out(rule.by.as_str()),
@@ -112,7 +122,11 @@ pub(super) async fn list(arguments: &RulesArgs) -> anyhow::Result<Exit> {
             rule.expires.strftime("%Y-%m-%d %H:%M")
         );
         let line = format!("{}{}", spelled_out(&rule.rule), whose.unwrap_or_default());
-        say!("{}  {line}  {}", styled(BOLD, short(&rule.id)), styled(DIM, facts));
+        say!(
+            "{}  {line}  {}",
+            styled(BOLD, short(&rule.id)),
+            styled(DIM, facts)
+        );
     }
     if rules.is_empty() {
         anstream::eprintln!("{}", styled(DIM, "no answer was remembered"));
@@ -131,7 +145,10 @@ pub(super) async fn forget(arguments: &ForgetArgs) -> anyhow::Result<Exit> {
         keeper.forget(rule).await?;
     }
     if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&json!({ "forgotten": rule.id }))?);
+        say!(
+            "{}",
+            serde_json::to_string_pretty(&json!({ "forgotten": rule.id }))?
+        );
     } else {
         say!("forgot `{}`", spelled_out(&rule.rule));
     }
@@ -144,7 +161,11 @@ fn digits(id: &str) -> String {
 
 fn short(id: &str) -> String {
     let digits = digits(id);
-    let start = digits.char_indices().rev().nth(SHORT - 1).map_or(0, |(place, _)| place);
+    let start = digits
+        .char_indices()
+        .rev()
+        .nth(SHORT - 1)
+        .map_or(0, |(place, _)| place);
     digits[start..].to_owned()
 }
 
@@ -160,8 +181,9 @@ fn find<'a>(rules: &'a [RememberedRule], typed: &str) -> anyhow::Result<&'a Reme
         (None, _) => anyhow::bail!(
             "no remembered rule is called `{typed}`\nhint: `toolpost approvals rules` lists them"
         ),
-        (Some(_), Some(_)) => {
-            Err(UsageError(format!("more than one rule is called `{typed}`\nhint: give more digits")).into())
-        }
+        (Some(_), Some(_)) => Err(UsageError(format!(
+            "more than one rule is called `{typed}`\nhint: give more digits"
+        ))
+        .into()),
     }
 }

@@ -39,7 +39,10 @@ pub(super) async fn list(arguments: &ListArgs) -> anyhow::Result<Exit> {
     let (mut client, _) = host(&arguments.place).await?;
     let questions = desk::list(&mut client).await?;
     if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&json!({ "approvals": questions }))?);
+        say!(
+            "{}",
+            serde_json::to_string_pretty(&json!({ "approvals": questions }))?
+        );
         return Ok(Exit::Done);
     }
     let now = environment::now();
@@ -50,7 +53,9 @@ pub(super) async fn list(arguments: &ListArgs) -> anyhow::Result<Exit> {
         [] => "nothing waits for an answer".to_owned(),
         [first, ..] => {
             let id = ids::short(first.ask_id);
-            format!("look with `toolpost approvals show {id}`, answer with `… allow {id}` or `… deny {id}`")
+            format!(
+                "look with `toolpost approvals show {id}`, answer with `… allow {id}` or `… deny {id}`"
+            )
         }
     };
     anstream::eprintln!("{}", styled(DIM, talk));
@@ -65,6 +70,9 @@ pub(super) async fn show(arguments: &ShowArgs) -> anyhow::Result<Exit> {
         say!("{}", serde_json::to_string_pretty(question)?);
         return Ok(Exit::Done);
     }
-    say!("{}", card(question, environment::now(), Shown::Whole).trim_end());
+    say!(
+        "{}",
+        card(question, environment::now(), Shown::Whole).trim_end()
+    );
     Ok(Exit::Done)
 }

@@ -20,7 +20,8 @@ pub(crate) struct WatchArgs {
 
 pub(super) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
     let Some(tty) = Tty::open() else {
-        let message = "there is no terminal to ask on\nhint: `toolpost approvals --json` is for programs";
+        let message =
+            "there is no terminal to ask on\nhint: `toolpost approvals --json` is for programs";
         return Err(UsageError(message.into()).into());
     };
     let (client, place) = host(&arguments.place).await?;
@@ -28,7 +29,13 @@ pub(super) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
         anyhow::bail!("the host has ended");
     };
     let desk = Desk::beside(client, listening).await?;
-    anstream::eprintln!("{}", styled(DIM, "questions are asked here as they come; Ctrl-C ends this"));
+    anstream::eprintln!(
+        "{}",
+        styled(
+            DIM,
+            "questions are asked here as they come; Ctrl-C ends this"
+        )
+    );
     prompt::run(desk, tty, Box::new(|_| {})).await?;
     Ok(Exit::Done)
 }

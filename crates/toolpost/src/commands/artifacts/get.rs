@@ -71,7 +71,11 @@ impl FromStr for Range {
             (first, "") => Ok(Self::From(number(first)?, None)),
             (first, last) => {
                 let (first, last) = (number(first)?, number(last)?);
-                if first <= last { Ok(Self::From(first, Some(last))) } else { Err(BadRange) }
+                if first <= last {
+                    Ok(Self::From(first, Some(last)))
+                } else {
+                    Err(BadRange)
+                }
             }
         }
     }
@@ -93,9 +97,14 @@ impl Range {
 pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<Exit> {
     let kept = Kept::open(&settings::locate(&arguments.place)?)?;
     let about = find(&kept, arguments.id)?;
-    let file = kept.files.open(&about.digest).context("the kept result cannot be opened")?;
+    let file = kept
+        .files
+        .open(&about.digest)
+        .context("the kept result cannot be opened")?;
     let file = file.ok_or(ArtifactError::Gone(about.id))?;
-    let (from, to) = arguments.range.map_or((0, about.size), |range| range.within(about.size));
+    let (from, to) = arguments
+        .range
+        .map_or((0, about.size), |range| range.within(about.size));
     match &arguments.output {
         Some(path) => {
             let mut saving = Saving::begin(path, Readers::Owner)?;
@@ -123,13 +132,22 @@ pub(super) fn run(arguments: &GetArgs) -> anyhow::Result<Exit> {
 
 fn find(kept: &Kept, id: ArtifactId) -> anyhow::Result<ArtifactRef> {
     let rows = kept.journal.records_of(id.invocation)?;
-    let listed = rows.iter().rev().find_map(Ended::of).map(|ended| ended.result.artifacts);
+    let listed = rows
+        .iter()
+        .rev()
+        .find_map(Ended::of)
+        .map(|ended| ended.result.artifacts);
     let found = listed.into_iter().flatten().find(|piece| piece.id == id);
     Ok(found.ok_or(ArtifactError::Unknown(id))?)
 }
 
 /// Copies a range. Of a whole, what was read is held against the digest.
-fn copy(file: &BlobFile, about: &ArtifactRef, range: (u64, u64), to: &mut impl Write) -> anyhow::Result<()> {
+fn copy(
+    file: &BlobFile,
+    about: &ArtifactRef,
+    range: (u64, u64),
+    to: &mut impl Write,
+) -> anyhow::Result<()> {
     let damaged = || ArtifactError::Damaged(about.id);
     anyhow::ensure!(file.size() == about.size, damaged());
     let (mut at, end) = range;
@@ -137,7 +155,9 @@ fn copy(file: &BlobFile, about: &ArtifactRef, range: (u64, u64), to: &mut impl W
     let mut hasher = Sha256::new();
     while at < end {
         let limit = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
-        let piece = file.read(at, limit).context("the kept result cannot be read")?;
+        let piece = file
+            .read(at, limit)
+            .context("the kept result cannot be read")?;
         anyhow::ensure!(!piece.is_empty(), damaged());
         hasher.update(&piece);
         to.write_all(&piece)?;
@@ -146,7 +166,10 @@ fn copy(file: &BlobFile, about: &ArtifactRef, range: (u64, u64), to: &mut impl W
     }
     bar.finish_and_clear();
     let digest: [u8; 32] = hasher.finalize().into();
-    anyhow::ensure!(range != (0, about.size) || digest == about.digest.0, damaged());
+    anyhow::ensure!(
+        range != (0, about.size) || digest == about.digest.0,
+        damaged()
+    );
     Ok(())
 }
 
@@ -158,9 +181,11 @@ fn has_gone(error: &anyhow::Error) -> bool {
 fn is_text(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     essence.starts_with("text/")
-        || ["json", "xml", "yaml"]
-            .iter()
-            .any(|kind| essence.strip_suffix(kind).is_some_and(|before| before.ends_with(['/', '+'])))
+        || ["json", "xml", "yaml"].iter().any(|kind| {
+            essence
+                .strip_suffix(kind)
+                .is_some_and(|before| before.ends_with(['/', '+']))
+        })
 }
 
 /// Text on a terminal, made harmless line by line.
@@ -174,16 +199,27 @@ impl Shown {
     fn show(&mut self, end: usize) {
         let rest = self.begun.split_off(end);
         let lines = std::mem::replace(&mut self.begun, rest);
-        terminal::print_text(format_args!("{}", printable(&String::from_utf8_lossy(&lines))));
+        terminal::print_text(format_args!(
+            "{}",
+            printable(&String::from_utf8_lossy(&lines))
+        ));
     }
 }
 
 impl Write for Shown {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.begun.extend_from_slice(bytes);
-        let whole = self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let whole = self
+            .begun
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         let all = self.begun.len();
-        self.show(if whole == 0 && all > PIECE { all } else { whole });
+        self.show(if whole == 0 && all > PIECE {
+            all
+        } else {
+            whole
+        });
         Ok(bytes.len())
     }
 

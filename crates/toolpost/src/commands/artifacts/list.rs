@@ -57,8 +57,9 @@ pub(super) fn run(arguments: &ListArgs) -> anyhow::Result<Exit> {
     while before > 0 && lines.len() < arguments.lines {
         let after = before.saturating_sub(PAGE);
         let rows = kept.journal.read(after, usize::try_from(before - after)?)?;
-        let of_session =
-            |row: &&StoredRecord| arguments.session.is_none() || row.record.session_id == arguments.session;
+        let of_session = |row: &&StoredRecord| {
+            arguments.session.is_none() || row.record.session_id == arguments.session
+        };
         for row in rows.iter().rev().filter(of_session) {
             lines.extend(of_record(&kept, row)?);
         }
@@ -72,8 +73,14 @@ pub(super) fn run(arguments: &ListArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     for line in &lines {
-        let Line { piece, tool, at, .. } = line;
-        let gone = if line.kept { String::new() } else { format!(" {}", styled(RED, "gone")) };
+        let Line {
+            piece, tool, at, ..
+        } = line;
+        let gone = if line.kept {
+            String::new()
+        } else {
+            format!(" {}", styled(RED, "gone"))
+        };
         say!(
             "{} {} {} {} {} {}{gone}",
             piece.id,
@@ -88,7 +95,9 @@ pub(super) fn run(arguments: &ListArgs) -> anyhow::Result<Exit> {
 }
 
 fn of_record(kept: &Kept, row: &StoredRecord) -> anyhow::Result<Vec<Line>> {
-    let Some(Ended { tool_id, result }) = Ended::of(row) else { return Ok(Vec::new()) };
+    let Some(Ended { tool_id, result }) = Ended::of(row) else {
+        return Ok(Vec::new());
+    };
     let line = |piece: ArtifactRef| {
         Ok(Line {
             kept: kept.files.open(&piece.digest)?.is_some(),

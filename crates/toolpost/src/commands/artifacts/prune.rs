@@ -34,7 +34,9 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
     let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
     let age = match arguments.before {
         // What lies ahead is before nothing: everything goes.
-        Some(before) => Duration::try_from(environment::now().duration_since(before)).unwrap_or_default(),
+        Some(before) => {
+            Duration::try_from(environment::now().duration_since(before)).unwrap_or_default()
+        }
         None => settings.config.retention.artifacts,
     };
     // Looked at first, since opening would make one.
@@ -43,7 +45,9 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
     let data_dir = match DataDir::open(&settings.place.data_dir) {
         Ok(data_dir) => data_dir,
         Err(DataDirError::InUse { path, pid }) => {
-            let by = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+            let by = pid
+                .map(|pid| format!(" (process {pid})"))
+                .unwrap_or_default();
             bail!(
                 "a host works in `{}`{by}\nhint: stop it, prune, and start it again; or start it again with a \
                  shorter `retention.artifacts` or a larger `limits.artifacts`",
@@ -54,11 +58,18 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
     };
     let removed = BlobFiles::at(&data_dir).remove_older(age)?;
     if arguments.json {
-        say!("{}", json!({ "removed": removed.files, "bytes": removed.bytes }));
+        say!(
+            "{}",
+            json!({ "removed": removed.files, "bytes": removed.bytes })
+        );
     } else if removed.files == 0 {
         say!("nothing is that old");
     } else {
-        say!("{} kept results removed, {}", removed.files, indicatif::HumanBytes(removed.bytes));
+        say!(
+            "{} kept results removed, {}",
+            removed.files,
+            indicatif::HumanBytes(removed.bytes)
+        );
     }
     Ok(Exit::Done)
 }

@@ -5,8 +5,8 @@ use std::{path::Path, time::Duration};
 use anyhow::Context;
 use serde_json::Value;
 use toolpost_a2e::{
-    CallError, CallEvent, CallOptions, Client, ConnectOptions, ListOptions, Stderr, StdioCommand, ToolApi,
-    ToolResult, Transport,
+    CallError, CallEvent, CallOptions, Client, ConnectOptions, ListOptions, Stderr, StdioCommand,
+    ToolApi, ToolResult, Transport,
 };
 use toolpost_model::{ArtifactRef, Disposition, EventBody, LogLevel, Outcome, Progress};
 
@@ -55,7 +55,11 @@ fn transport(to: &str) -> anyhow::Result<Transport> {
     let Some((program, rest)) = words.as_deref().and_then(<[String]>::split_first) else {
         return Err(UsageError(format!("`{to}` is neither an address nor a command")).into());
     };
-    Ok(Transport::Stdio(StdioCommand::new(program).args(rest).stderr(Stderr::Inherit)))
+    Ok(Transport::Stdio(
+        StdioCommand::new(program)
+            .args(rest)
+            .stderr(Stderr::Inherit),
+    ))
 }
 
 async fn make(api: &ToolApi, call: &CallArgs, input: Option<String>) -> anyhow::Result<ToolResult> {
@@ -77,7 +81,11 @@ async fn make(api: &ToolApi, call: &CallArgs, input: Option<String>) -> anyhow::
     }
 }
 
-async fn follow(api: &ToolApi, options: CallOptions, live: &LiveCall) -> Result<ToolResult, CallError> {
+async fn follow(
+    api: &ToolApi,
+    options: CallOptions,
+    live: &LiveCall,
+) -> Result<ToolResult, CallError> {
     let mut running = api.start(options).await?;
     while let Some(event) = running.next_event().await {
         if let CallEvent::Event(event) = event {
@@ -90,9 +98,15 @@ async fn follow(api: &ToolApi, options: CallOptions, live: &LiveCall) -> Result<
 /// The schema of the tool's arguments. Asking for it also shows a deferred tool, which a person who names it has
 /// seen.
 async fn schema(api: &ToolApi, tool: &str) -> anyhow::Result<Option<Value>> {
-    let all = ListOptions { include_deferred: true, ..ListOptions::default() };
+    let all = ListOptions {
+        include_deferred: true,
+        ..ListOptions::default()
+    };
     let tools = api.list(&all).await?;
-    Ok(tools.iter().find(|known| known.name == tool).map(|known| known.schema().into_owned()))
+    Ok(tools
+        .iter()
+        .find(|known| known.name == tool)
+        .map(|known| known.schema().into_owned()))
 }
 
 /// An event of the protocol as the terminal knows it.
@@ -105,10 +119,13 @@ fn read(kind: &str, data: &Value) -> EventBody {
             done: data["done"].as_u64(),
             total: data["total"].as_u64(),
         }),
-        "log" => EventBody::Log { level: LogLevel::Info, message },
-        "artifact" => {
-            EventBody::Status { message: format!("artifact {}", data["name"].as_str().unwrap_or("")) }
-        }
+        "log" => EventBody::Log {
+            level: LogLevel::Info,
+            message,
+        },
+        "artifact" => EventBody::Status {
+            message: format!("artifact {}", data["name"].as_str().unwrap_or("")),
+        },
         _ => EventBody::Status { message },
     }
 }
@@ -121,7 +138,10 @@ fn print(result: &ToolResult) {
             print_text(format_args!("{}{end}", shown(text)));
         }
         Some(Value::String(text)) => print_text(format_args!("{}\n", shown(text))),
-        Some(value) => say!("{}", serde_json::to_string_pretty(value).unwrap_or_default()),
+        Some(value) => say!(
+            "{}",
+            serde_json::to_string_pretty(value).unwrap_or_default()
+        ),
         None => {}
     }
     for line in aside(result) {
@@ -135,12 +155,20 @@ fn print(result: &ToolResult) {
 /// What is said beside the data.
 fn aside(result: &ToolResult) -> Vec<String> {
     let warning = styled(YELLOW, "warning:");
-    let mut lines: Vec<String> =
-        remarks(result).iter().map(|remark| format!("{warning} {}", printable(remark))).collect();
+    let mut lines: Vec<String> = remarks(result)
+        .iter()
+        .map(|remark| format!("{warning} {}", printable(remark)))
+        .collect();
     if let Some(error) = &result.error {
         let class = result.error_class.map(|class| class.as_str());
-        let code = class.or(result.error_code.as_deref()).unwrap_or("tool_error");
-        lines.push(format!("{} {}", styled(RED, format!("{code}:")), printable(error)));
+        let code = class
+            .or(result.error_code.as_deref())
+            .unwrap_or("tool_error");
+        lines.push(format!(
+            "{} {}",
+            styled(RED, format!("{code}:")),
+            printable(error)
+        ));
     }
     if let Some(retry) = &result.retry {
         lines.push(format!("retry: {}", story::guidance(retry)));
@@ -170,7 +198,8 @@ fn remarks(result: &ToolResult) -> Vec<String> {
     if result.truncated {
         remarks.push("only a part is shown".to_owned());
     }
-    let kept = |one: &ArtifactRef| format!("`{}` is kept as {} ({} bytes)", one.name, one.id, one.size);
+    let kept =
+        |one: &ArtifactRef| format!("`{}` is kept as {} ({} bytes)", one.name, one.id, one.size);
     remarks.extend(result.artifacts.iter().map(kept));
     if !result.redactions.is_empty() {
         let kinds: Vec<&str> = result.redactions.0.keys().map(String::as_str).collect();
@@ -202,8 +231,10 @@ mod tests {
         for (name, result) in every_end() {
             let id = result.invocation_id.to_string().replace('-', "");
             let answer = CallResponseView::of("r", "tool", &result, &[], usize::MAX).to_message();
-            let lines: Vec<String> =
-                aside(&answer.data).into_iter().map(|line| line.replace(&id, "ID")).collect();
+            let lines: Vec<String> = aside(&answer.data)
+                .into_iter()
+                .map(|line| line.replace(&id, "ID"))
+                .collect();
             if let Some((_, other)) = seen.iter().find(|(other, _)| *other == lines) {
                 panic!("`{name}` looks like `{other}`: {lines:?}");
             }

@@ -39,7 +39,12 @@ pub(super) struct Recipe {
 
 impl Recipe {
     fn of(file: &'static str, snippet: String) -> Self {
-        Self { command: None, file, snippet: Some(snippet), notes: Vec::new() }
+        Self {
+            command: None,
+            file,
+            snippet: Some(snippet),
+            notes: Vec::new(),
+        }
     }
 
     fn or_run(mut self, command: String) -> Self {
@@ -82,7 +87,12 @@ impl Client {
     pub(super) fn prefers_pipes(self) -> bool {
         match self {
             Self::ClaudeDesktop => true,
-            Self::ClaudeCode | Self::Vscode | Self::Cursor | Self::Codex | Self::Goose | Self::A2e => false,
+            Self::ClaudeCode
+            | Self::Vscode
+            | Self::Cursor
+            | Self::Codex
+            | Self::Goose
+            | Self::A2e => false,
         }
     }
 
@@ -115,8 +125,11 @@ fn a2e(reach: &Reach) -> Recipe {
             format!("TransportConfig(type=\"http\", config=HTTPTransportConfig(base_url={base}))")
         }
         Reach::Pipes { program, words } => {
-            let words = words.iter().map(|word| if word == "mcp" { "a2e" } else { word });
-            let command = shlex::try_join(std::iter::once(program.as_str()).chain(words)).unwrap_or_default();
+            let words = words
+                .iter()
+                .map(|word| if word == "mcp" { "a2e" } else { word });
+            let command =
+                shlex::try_join(std::iter::once(program.as_str()).chain(words)).unwrap_or_default();
             let command = text(&command);
             format!(
                 "TransportConfig(type=\"subprocess\", config=SubprocessTransportConfig(command={command}))"
@@ -181,7 +194,8 @@ fn claude_code(name: &str, reach: &Reach) -> Recipe {
     match reach {
         Reach::Address(url) => {
             let bearer = format!("Bearer ${{{VARIABLE}}}");
-            let entry = json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
+            let entry =
+                json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
             // In single quotes the shell leaves the reference to the client, which promises to resolve it in `.mcp.json`;
             // that is the file of the scope `project`.
             let command = format!(
@@ -199,8 +213,10 @@ fn claude_code(name: &str, reach: &Reach) -> Recipe {
 fn claude_desktop(name: &str, reach: &Reach) -> Recipe {
     const FILE: &str = "`claude_desktop_config.json` (Settings, Developer, Edit Config)";
     match reach {
-        Reach::Pipes { program, words } => Recipe::of(FILE, servers(name, &started(program, words)))
-            .note("restart Claude Desktop afterwards"),
+        Reach::Pipes { program, words } => {
+            Recipe::of(FILE, servers(name, &started(program, words)))
+                .note("restart Claude Desktop afterwards")
+        }
         Reach::Address(url) => {
             let entry = json!({
                 "command": "npx",
@@ -216,19 +232,24 @@ fn claude_desktop(name: &str, reach: &Reach) -> Recipe {
 }
 
 fn vscode(name: &str, reach: &Reach) -> Recipe {
-    const FILE: &str = "`.vscode/mcp.json` in the project, or the user's with `MCP: Open User Configuration`";
+    const FILE: &str =
+        "`.vscode/mcp.json` in the project, or the user's with `MCP: Open User Configuration`";
     match reach {
         Reach::Address(url) => {
             let bearer = format!("Bearer ${{input:{name}-token}}");
-            let entry = json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
+            let entry =
+                json!({ "type": "http", "url": url, "headers": { "Authorization": bearer } });
             let input = json!({
                 "type": "promptString",
                 "id": format!("{name}-token"),
                 "description": "Toolpost's token",
                 "password": true,
             });
-            Recipe::of(FILE, pretty(&json!({ "servers": { name: entry }, "inputs": [input] })))
-                .note("VS Code asks for the token once and keeps it encrypted")
+            Recipe::of(
+                FILE,
+                pretty(&json!({ "servers": { name: entry }, "inputs": [input] })),
+            )
+            .note("VS Code asks for the token once and keeps it encrypted")
         }
         Reach::Pipes { program, words } => {
             let mut entry = started(program, words);
@@ -246,9 +267,17 @@ fn cursor(name: &str, reach: &Reach) -> Recipe {
     match reach {
         Reach::Address(url) => {
             let bearer = format!("Bearer ${{env:{VARIABLE}}}");
-            Recipe::of(FILE, servers(name, &json!({ "url": url, "headers": { "Authorization": bearer } })))
+            Recipe::of(
+                FILE,
+                servers(
+                    name,
+                    &json!({ "url": url, "headers": { "Authorization": bearer } }),
+                ),
+            )
         }
-        Reach::Pipes { program, words } => Recipe::of(FILE, servers(name, &started(program, words))),
+        Reach::Pipes { program, words } => {
+            Recipe::of(FILE, servers(name, &started(program, words)))
+        }
     }
 }
 
@@ -256,16 +285,24 @@ fn codex(name: &str, reach: &Reach) -> Recipe {
     const FILE: &str = "`~/.codex/config.toml`";
     match reach {
         Reach::Address(url) => {
-            let snippet =
-                format!("[mcp_servers.{name}]\nurl = {}\nbearer_token_env_var = \"{VARIABLE}\"", text(url));
-            Recipe::of(FILE, snippet)
-                .or_run(format!("codex mcp add {name} --url {url} --bearer-token-env-var {VARIABLE}"))
+            let snippet = format!(
+                "[mcp_servers.{name}]\nurl = {}\nbearer_token_env_var = \"{VARIABLE}\"",
+                text(url)
+            );
+            Recipe::of(FILE, snippet).or_run(format!(
+                "codex mcp add {name} --url {url} --bearer-token-env-var {VARIABLE}"
+            ))
         }
         Reach::Pipes { program, words } => {
-            let snippet =
-                format!("[mcp_servers.{name}]\ncommand = {}\nargs = {}", text(program), list(words));
-            Recipe::of(FILE, snippet)
-                .or_run(format!("codex mcp add {name} -- {}", command_line(program, words)))
+            let snippet = format!(
+                "[mcp_servers.{name}]\ncommand = {}\nargs = {}",
+                text(program),
+                list(words)
+            );
+            Recipe::of(FILE, snippet).or_run(format!(
+                "codex mcp add {name} -- {}",
+                command_line(program, words)
+            ))
         }
     }
 }
@@ -288,7 +325,11 @@ fn goose(name: &str, reach: &Reach) -> Recipe {
             Recipe::of(FILE, head + &rest)
         }
         Reach::Pipes { program, words } => {
-            let rest = format!("    type: stdio\n    cmd: {}\n    args: {}", text(program), list(words));
+            let rest = format!(
+                "    type: stdio\n    cmd: {}\n    args: {}",
+                text(program),
+                list(words)
+            );
             Recipe::of(FILE, head + &rest)
         }
     }
@@ -304,15 +345,28 @@ mod tests {
     #[test]
     fn every_recipe_names_the_host_and_no_token() {
         let address = Reach::Address("http://127.0.0.1:8765/mcp".to_owned());
-        let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"].map(str::to_owned).to_vec();
-        let pipes = Reach::Pipes { program: "/bin/toolpost".to_owned(), words };
+        let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"]
+            .map(str::to_owned)
+            .to_vec();
+        let pipes = Reach::Pipes {
+            program: "/bin/toolpost".to_owned(),
+            words,
+        };
         for client in mcp_clients() {
-            let word = client.to_possible_value().map(|value| value.get_name().to_owned());
+            let word = client
+                .to_possible_value()
+                .map(|value| value.get_name().to_owned());
             assert_eq!(word.as_deref(), Some(client.word()));
             let told = client.recipe("tools", &address);
             let text = told.snippet.unwrap_or_default();
-            assert!(text.contains("http://127.0.0.1:8765/mcp") && text.contains("tools"), "{text}");
-            assert!(text.contains(VARIABLE) || text.contains("${input:"), "{text}");
+            assert!(
+                text.contains("http://127.0.0.1:8765/mcp") && text.contains("tools"),
+                "{text}"
+            );
+            assert!(
+                text.contains(VARIABLE) || text.contains("${input:"),
+                "{text}"
+            );
             let told = client.recipe("tools", &pipes);
             let text = told.snippet.unwrap_or_default();
             assert!(text.contains("--stdio") && text.contains("/a b"), "{text}");
@@ -321,18 +375,37 @@ mod tests {
     }
 
     fn mcp_clients() -> impl Iterator<Item = &'static Client> {
-        Client::value_variants().iter().filter(|client| **client != Client::A2e)
+        Client::value_variants()
+            .iter()
+            .filter(|client| **client != Client::A2e)
     }
 
     #[test]
     fn the_python_of_a2e_comes_to_the_host_by_either_way() {
-        let address = Client::A2e.recipe("tools", &Reach::Address("http://127.0.0.1:8765/mcp".to_owned()));
+        let address = Client::A2e.recipe(
+            "tools",
+            &Reach::Address("http://127.0.0.1:8765/mcp".to_owned()),
+        );
         let text = address.snippet.unwrap_or_default();
-        assert!(text.contains("base_url=\"http://127.0.0.1:8765\"") && text.contains(VARIABLE), "{text}");
-        let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"].map(str::to_owned).to_vec();
-        let pipes = Client::A2e.recipe("tools", &Reach::Pipes { program: "toolpost".to_owned(), words });
+        assert!(
+            text.contains("base_url=\"http://127.0.0.1:8765\"") && text.contains(VARIABLE),
+            "{text}"
+        );
+        let words = ["serve", "--stdio", "mcp", "--workspace", "/a b"]
+            .map(str::to_owned)
+            .to_vec();
+        let pipes = Client::A2e.recipe(
+            "tools",
+            &Reach::Pipes {
+                program: "toolpost".to_owned(),
+                words,
+            },
+        );
         let text = pipes.snippet.unwrap_or_default();
-        assert!(text.contains("command=\"toolpost serve --stdio a2e --workspace '/a b'\""), "{text}");
+        assert!(
+            text.contains("command=\"toolpost serve --stdio a2e --workspace '/a b'\""),
+            "{text}"
+        );
     }
 
     /// What a client would read out of its snippet.
@@ -341,7 +414,9 @@ mod tests {
             Client::ClaudeCode | Client::ClaudeDesktop | Client::Vscode | Client::Cursor => {
                 serde_json::from_str(text).expect(text)
             }
-            Client::Codex => serde_json::to_value(text.parse::<toml::Table>().expect(text)).expect(text),
+            Client::Codex => {
+                serde_json::to_value(text.parse::<toml::Table>().expect(text)).expect(text)
+            }
             Client::Goose => serde_saphyr::from_str(text).expect(text),
             Client::A2e => unreachable!("it is no client of MCP"),
         }
@@ -351,9 +426,14 @@ mod tests {
     fn every_snippet_is_read_as_it_was_meant() {
         let url = "http://127.0.0.1:8765/mcp";
         let odd = "/a b/\"q\" \\ # ${X} \u{7f}\u{1} ü: -";
-        let words = ["serve", "--stdio", "mcp", "--workspace", odd].map(str::to_owned).to_vec();
+        let words = ["serve", "--stdio", "mcp", "--workspace", odd]
+            .map(str::to_owned)
+            .to_vec();
         let address = Reach::Address(url.to_owned());
-        let pipes = Reach::Pipes { program: odd.to_owned(), words };
+        let pipes = Reach::Pipes {
+            program: odd.to_owned(),
+            words,
+        };
         for name in ["tools", "on", "7"] {
             for client in mcp_clients() {
                 let (section, command, at) = match client {
@@ -365,11 +445,23 @@ mod tests {
                     Client::A2e => unreachable!("it is no client of MCP"),
                 };
                 let told = client.recipe(name, &address).snippet.unwrap_or_default();
-                let expected = if *client == Client::ClaudeDesktop { "npx" } else { url };
-                assert_eq!(parsed(*client, &told)[section][name][at], expected, "{told}");
+                let expected = if *client == Client::ClaudeDesktop {
+                    "npx"
+                } else {
+                    url
+                };
+                assert_eq!(
+                    parsed(*client, &told)[section][name][at],
+                    expected,
+                    "{told}"
+                );
                 let told = client.recipe(name, &pipes).snippet.unwrap_or_default();
                 let entry = parsed(*client, &told)[section][name].clone();
-                assert_eq!((&entry[command], &entry["args"][4]), (&odd.into(), &odd.into()), "{told}");
+                assert_eq!(
+                    (&entry[command], &entry["args"][4]),
+                    (&odd.into(), &odd.into()),
+                    "{told}"
+                );
                 if *client == Client::Goose {
                     assert_eq!(entry["name"], name);
                     assert!(entry["description"].is_string(), "{told}");

@@ -10,7 +10,9 @@ use crate::settings::Settings;
 
 pub(super) fn findings(settings: &Settings, reports: &[SourceReport]) -> Vec<Finding> {
     let mcp = &settings.config.mcp;
-    let pins = DataDir::at(&settings.place.data_dir).ok().map(|data_dir| PinFiles::new(&data_dir));
+    let pins = DataDir::at(&settings.place.data_dir)
+        .ok()
+        .map(|data_dir| PinFiles::new(&data_dir));
     let named = mcp.servers.iter().map(|server| {
         let reach = match &server.reach {
             McpReach::Program { .. } => "program",
@@ -18,7 +20,10 @@ pub(super) fn findings(settings: &Settings, reports: &[SourceReport]) -> Vec<Fin
         };
         (&server.name, reach)
     });
-    let unusable = mcp.unusable.iter().map(|server| (&server.name, "not usable"));
+    let unusable = mcp
+        .unusable
+        .iter()
+        .map(|server| (&server.name, "not usable"));
     let finding = |(name, reach): (&String, &str)| {
         let report = reports.iter().find(|report| report.name == *name);
         finding(name, reach, report, pins.as_ref())
@@ -26,7 +31,12 @@ pub(super) fn findings(settings: &Settings, reports: &[SourceReport]) -> Vec<Fin
     named.chain(unusable).map(finding).collect()
 }
 
-fn finding(name: &str, reach: &str, report: Option<&SourceReport>, pins: Option<&PinFiles>) -> Finding {
+fn finding(
+    name: &str,
+    reach: &str,
+    report: Option<&SourceReport>,
+    pins: Option<&PinFiles>,
+) -> Finding {
     let pinned = match pins.map(|pins| pins.load(name)) {
         None | Some(Ok(None)) => "nothing accepted yet".to_owned(),
         Some(Ok(Some(_))) => "definitions pinned".to_owned(),
@@ -38,7 +48,10 @@ fn finding(name: &str, reach: &str, report: Option<&SourceReport>, pins: Option<
             format!("{name} ({reach}): the running host does not know it; it was added since"),
         );
     };
-    let mut text = format!("{name} ({reach}): {}, {tools} tools, {pinned}", health.state.as_str());
+    let mut text = format!(
+        "{name} ({reach}): {}, {tools} tools, {pinned}",
+        health.state.as_str()
+    );
     if health.restarts > 0 {
         text.push_str(&format!(", started again {} times", health.restarts));
     }
@@ -47,13 +60,17 @@ fn finding(name: &str, reach: &str, report: Option<&SourceReport>, pins: Option<
     }
     if !health.quarantined.is_empty() {
         let count = health.quarantined.len();
-        text.push_str(&format!("\n{count} definitions are kept back\nhint: toolpost tools accept {name}"));
+        text.push_str(&format!(
+            "\n{count} definitions are kept back\nhint: toolpost tools accept {name}"
+        ));
     }
     match health.state {
         SourceState::Failing => Finding::bad(WHAT, text),
         SourceState::Stopped | SourceState::Starting => Finding::odd(WHAT, text),
         SourceState::Ready if health.message.is_some() => Finding::odd(WHAT, text),
-        SourceState::Ready | SourceState::Idle if health.quarantined.is_empty() => Finding::good(WHAT, text),
+        SourceState::Ready | SourceState::Idle if health.quarantined.is_empty() => {
+            Finding::good(WHAT, text)
+        }
         SourceState::Ready | SourceState::Idle => Finding::odd(WHAT, text),
     }
 }

@@ -33,10 +33,18 @@ pub(super) fn tell(explanation: &Value) {
         line("retry", story::retry(&explanation["error"]));
     }
     for (place, change) in list(explanation, "/would_change").enumerate() {
-        let then = change["then"].as_str().map(|then| styled(DIM, format!(" -> {then}")));
-        let setting = change["setting"].as_str().map(|setting| format!(": `{}`", printable(setting)));
+        let then = change["then"]
+            .as_str()
+            .map(|then| styled(DIM, format!(" -> {then}")));
+        let setting = change["setting"]
+            .as_str()
+            .map(|setting| format!(": `{}`", printable(setting)));
         let what = text(change, "/text").unwrap_or_default();
-        let told = format!("{what}{}{}", setting.unwrap_or_default(), then.unwrap_or_default());
+        let told = format!(
+            "{what}{}{}",
+            setting.unwrap_or_default(),
+            then.unwrap_or_default()
+        );
         line(if place == 0 { "to change" } else { "" }, told);
     }
 }
@@ -51,7 +59,10 @@ fn beneath(name: &str, text: impl Display) {
 }
 
 fn text(value: &Value, pointer: &str) -> Option<String> {
-    value.pointer(pointer).and_then(Value::as_str).map(printable)
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .map(printable)
 }
 
 fn words(value: &Value, pointer: &str) -> String {
@@ -59,7 +70,11 @@ fn words(value: &Value, pointer: &str) -> String {
 }
 
 fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn declaration(explanation: &Value, layer: &Value) {
@@ -68,14 +83,23 @@ fn declaration(explanation: &Value, layer: &Value) {
         return line("declaration", format!("no tool is called `{asked}`"));
     };
     let by = words(layer, "/matched_by");
-    line("declaration", format!("{id}, asked for by its {by}, from source `{}`", words(layer, "/source")));
+    line(
+        "declaration",
+        format!(
+            "{id}, asked for by its {by}, from source `{}`",
+            words(layer, "/source")
+        ),
+    );
 }
 
 fn interface(explanation: &Value, layer: &Value) {
     if layer.is_null() {
         return;
     }
-    let class = match (text(explanation, "/effects/class"), text(layer, "/class/always")) {
+    let class = match (
+        text(explanation, "/effects/class"),
+        text(layer, "/class/always"),
+    ) {
         (Some(class), _) | (None, Some(class)) => format!("class {class}"),
         (None, None) => "a class that only the arguments tell".to_owned(),
     };
@@ -88,7 +112,10 @@ fn interface(explanation: &Value, layer: &Value) {
     for (name, said) in [
         ("destructive", "it may destroy what cannot be brought back"),
         ("approval_required", "every call of it needs approval"),
-        ("approval_requested", "the tool itself asks for approval of every call"),
+        (
+            "approval_requested",
+            "the tool itself asks for approval of every call",
+        ),
     ] {
         if layer[name] == true {
             told.push_str(&format!("; {said}"));
@@ -97,7 +124,10 @@ fn interface(explanation: &Value, layer: &Value) {
     line("interface", told);
     for touched in list(explanation, "/effects/uses") {
         let access = touched["access"].as_str().unwrap_or_default();
-        beneath("touches", format!("{} ({access})", text(touched, "/key").unwrap_or_default()));
+        beneath(
+            "touches",
+            format!("{} ({access})", text(touched, "/key").unwrap_or_default()),
+        );
     }
 }
 
@@ -105,10 +135,17 @@ fn surface(layer: &Value) {
     let visibility = match &layer["visibility"] {
         Value::String(word) => printable(word),
         // `{"blocked": "policy"}`
-        Value::Object(map) => map.keys().next().map(|key| printable(key)).unwrap_or_default(),
+        Value::Object(map) => map
+            .keys()
+            .next()
+            .map(|key| printable(key))
+            .unwrap_or_default(),
         _ => "not there".to_owned(),
     };
-    line("surface", format!("{visibility}: {}", text(layer, "/why").unwrap_or_default()));
+    line(
+        "surface",
+        format!("{visibility}: {}", text(layer, "/why").unwrap_or_default()),
+    );
 }
 
 fn invocation(layer: &Value) {
@@ -119,19 +156,33 @@ fn invocation(layer: &Value) {
         "unreadable" => "the arguments cannot be read",
         _ => "the arguments were not looked at",
     };
-    let redacted = if layer["redacted"] == true { "; some are kept out of every record" } else { "" };
+    let redacted = if layer["redacted"] == true {
+        "; some are kept out of every record"
+    } else {
+        ""
+    };
     line("invocation", format!("{verdict}{redacted}"));
     for violation in list(layer, "/violations") {
-        let at = text(violation, "/at").filter(|at| !at.is_empty()).unwrap_or_else(|| "all".to_owned());
+        let at = text(violation, "/at")
+            .filter(|at| !at.is_empty())
+            .unwrap_or_else(|| "all".to_owned());
         let (expected, given) = (text(violation, "/expected"), text(violation, "/given"));
-        let told =
-            format!("{at}: expected {}, got {}", expected.unwrap_or_default(), given.unwrap_or_default());
+        let told = format!(
+            "{at}: expected {}, got {}",
+            expected.unwrap_or_default(),
+            given.unwrap_or_default()
+        );
         beneath("fault", told);
     }
     for mutation in list(layer, "/mutations") {
-        let fields: Vec<String> =
-            list(mutation, "/changed_fields").filter_map(Value::as_str).map(printable).collect();
-        beneath("changed", format!("{} by {}", fields.join(", "), words(mutation, "/source")));
+        let fields: Vec<String> = list(mutation, "/changed_fields")
+            .filter_map(Value::as_str)
+            .map(printable)
+            .collect();
+        beneath(
+            "changed",
+            format!("{} by {}", fields.join(", "), words(mutation, "/source")),
+        );
     }
 }
 
@@ -152,9 +203,18 @@ fn hooks(explanation: &Value, layers: &Value) {
 }
 
 fn permission(explanation: &Value, layer: &Value) {
-    let Some(decision) = explanation.get("decision") else { return };
+    let Some(decision) = explanation.get("decision") else {
+        return;
+    };
     let (behavior, why) = (text(decision, "/behavior"), text(decision, "/reason/text"));
-    line("permission", format!("{}: {}", behavior.unwrap_or_default(), why.unwrap_or_default()));
+    line(
+        "permission",
+        format!(
+            "{}: {}",
+            behavior.unwrap_or_default(),
+            why.unwrap_or_default()
+        ),
+    );
     if let Some(subject) = text(decision, "/subject") {
         beneath("part", subject);
     }
@@ -163,26 +223,48 @@ fn permission(explanation: &Value, layer: &Value) {
     }
     list(decision, "/delegated").for_each(|vote| story::delegated(vote, &beneath));
     for opaque in list(decision, "/opaque") {
-        beneath("unclear", styled(YELLOW, printable(opaque.as_str().unwrap_or_default())));
+        beneath(
+            "unclear",
+            styled(YELLOW, printable(opaque.as_str().unwrap_or_default())),
+        );
     }
     for rule in list(layer, "/considered") {
         let (written, place) = (text(rule, "/rule"), text(rule, "/place"));
-        let told = format!("`{}` ({})", written.unwrap_or_default(), place.unwrap_or_default());
-        let why = text(rule, "/why").map(|why| styled(DIM, format!(": {why}"))).unwrap_or_default();
-        beneath(rule["voice"].as_str().unwrap_or_default(), format!("{told}{why}"));
+        let told = format!(
+            "`{}` ({})",
+            written.unwrap_or_default(),
+            place.unwrap_or_default()
+        );
+        let why = text(rule, "/why")
+            .map(|why| styled(DIM, format!(": {why}")))
+            .unwrap_or_default();
+        beneath(
+            rule["voice"].as_str().unwrap_or_default(),
+            format!("{told}{why}"),
+        );
     }
     if let Some(more) = layer["left_out"].as_u64() {
-        beneath("", format!("and {more} more rules that have nothing to say"));
+        beneath(
+            "",
+            format!("and {more} more rules that have nothing to say"),
+        );
     }
     let parts: Vec<&Value> = list(explanation, "/parts").collect();
     for part in parts.iter().filter(|_| parts.len() > 1) {
         let (behavior, because) = (text(part, "/behavior"), text(part, "/reason/text"));
         let subject = text(part, "/subject").unwrap_or_else(|| "the call itself".to_owned());
-        let told = format!("{}: {subject} ({})", behavior.unwrap_or_default(), because.unwrap_or_default());
+        let told = format!(
+            "{}: {subject} ({})",
+            behavior.unwrap_or_default(),
+            because.unwrap_or_default()
+        );
         beneath("of it", told);
     }
     for note in list(decision, "/notes") {
-        beneath("note", styled(YELLOW, printable(note.as_str().unwrap_or_default())));
+        beneath(
+            "note",
+            styled(YELLOW, printable(note.as_str().unwrap_or_default())),
+        );
     }
 }
 
@@ -194,12 +276,23 @@ fn scheduling(explanation: &Value, layer: &Value) {
         return line("scheduling", "it needs no turn".to_owned());
     }
     if let Some(refused) = text(layer, "/refused") {
-        return line("scheduling", styled(RED, format!("it could have no turn: {refused}")));
+        return line(
+            "scheduling",
+            styled(RED, format!("it could have no turn: {refused}")),
+        );
     }
     let now = &layer["now"];
     let waits: Vec<&Value> = list(now, "/waits_for").collect();
-    let alone = if now["alone"] == true { ", alone in its session" } else { "" };
-    let once = if explanation["would_run"] == true { "it" } else { "once allowed, it" };
+    let alone = if now["alone"] == true {
+        ", alone in its session"
+    } else {
+        ""
+    };
+    let once = if explanation["would_run"] == true {
+        "it"
+    } else {
+        "once allowed, it"
+    };
     let when = match waits.is_empty() {
         true => format!("{once} would run at once{alone}"),
         false => format!("{once} would wait{alone}"),
@@ -208,16 +301,25 @@ fn scheduling(explanation: &Value, layer: &Value) {
         let count = |part: &str| now[name][part].as_u64().unwrap_or_default();
         format!("{} of {}", count("used"), count("limit"))
     };
-    let load =
-        format!("(slots: host {}, session {}; queue {})", slots("host"), slots("session"), slots("queue"));
+    let load = format!(
+        "(slots: host {}, session {}; queue {})",
+        slots("host"),
+        slots("session"),
+        slots("queue")
+    );
     line("scheduling", format!("{when} {}", styled(DIM, load)));
-    waits.iter().for_each(|reason| beneath("waits for", story::wait_reason(reason)));
+    waits
+        .iter()
+        .for_each(|reason| beneath("waits for", story::wait_reason(reason)));
     if let Some(refused) = text(now, "/refused") {
         beneath("but", styled(RED, refused));
     }
     for lock in list(now, "/locks") {
         let access = lock["access"].as_str().unwrap_or_default();
-        beneath("holds", format!("{} ({access})", text(lock, "/key").unwrap_or_default()));
+        beneath(
+            "holds",
+            format!("{} ({access})", text(lock, "/key").unwrap_or_default()),
+        );
     }
 }
 
@@ -226,19 +328,33 @@ fn execution(explanation: &Value, layer: &Value) {
         return;
     }
     let retries = layer["retries"].as_u64().filter(|&count| count > 0);
-    let retries = retries.map(|count| format!(", tried again up to {count} times")).unwrap_or_default();
+    let retries = retries
+        .map(|count| format!(", tried again up to {count} times"))
+        .unwrap_or_default();
     line("execution", format!("{}{retries}", words(layer, "/kind")));
     if let Some(deadline) = layer.get("deadline") {
         story::deadline(deadline, &beneath);
     }
     let plan = &layer["sandbox"];
-    match (text(plan, "/profile"), text(explanation, "/effects/confined")) {
+    match (
+        text(plan, "/profile"),
+        text(explanation, "/effects/confined"),
+    ) {
         (Some(profile), _) => {
-            let network = if plan["network"] == true { "with the network" } else { "without network" };
-            beneath("sandbox", format!("{profile} on tier {}, {network}", words(plan, "/tier")));
+            let network = if plan["network"] == true {
+                "with the network"
+            } else {
+                "without network"
+            };
+            beneath(
+                "sandbox",
+                format!("{profile} on tier {}, {network}", words(plan, "/tier")),
+            );
             for (name, pointer) in [("writes", "/writable"), ("reads", "/readable")] {
-                let paths: Vec<String> =
-                    list(plan, pointer).filter_map(Value::as_str).map(printable).collect();
+                let paths: Vec<String> = list(plan, pointer)
+                    .filter_map(Value::as_str)
+                    .map(printable)
+                    .collect();
                 if !paths.is_empty() {
                     beneath(name, paths.join(", "));
                 }
@@ -258,17 +374,25 @@ fn execution(explanation: &Value, layer: &Value) {
 fn result(layer: &Value) {
     if let Some(most) = layer["inline_chars"].as_u64() {
         let strategy = words(layer, "/strategy");
-        line("result", format!("up to {most} characters are shown; of a larger one: {strategy}"));
+        line(
+            "result",
+            format!("up to {most} characters are shown; of a larger one: {strategy}"),
+        );
     }
 }
 
 fn persistence(layer: &Value) {
-    let Some(preview) = layer["preview_chars"].as_u64() else { return };
+    let Some(preview) = layer["preview_chars"].as_u64() else {
+        return;
+    };
     let shown = match preview {
         0 => "nothing of a larger one is shown".to_owned(),
         _ => format!("{preview} characters of a larger one are shown"),
     };
-    let kept = match (text(layer, "/not_kept"), words(layer, "/kept/place").as_str()) {
+    let kept = match (
+        text(layer, "/not_kept"),
+        words(layer, "/kept/place").as_str(),
+    ) {
         (Some(why), _) => format!("nothing of it is kept: {why}"),
         (None, "memory") => "the whole is kept in memory until the host ends".to_owned(),
         (None, _) => match text(layer, "/kept/folder") {
@@ -278,12 +402,18 @@ fn persistence(layer: &Value) {
     };
     let strategy = words(layer, "/strategy");
     line("persistence", format!("{strategy}: {shown}, and {kept}"));
-    if let (Some(used), Some(limit)) =
-        (layer["kept"]["used_bytes"].as_u64(), layer["kept"]["limit_bytes"].as_u64())
-    {
-        beneath("room", format!("{used} of {limit} bytes of kept results are in use"));
+    if let (Some(used), Some(limit)) = (
+        layer["kept"]["used_bytes"].as_u64(),
+        layer["kept"]["limit_bytes"].as_u64(),
+    ) {
+        beneath(
+            "room",
+            format!("{used} of {limit} bytes of kept results are in use"),
+        );
     }
-    let readers: Vec<&str> = list(layer, "/kept/read_with").filter_map(Value::as_str).collect();
+    let readers: Vec<&str> = list(layer, "/kept/read_with")
+        .filter_map(Value::as_str)
+        .collect();
     if !readers.is_empty() {
         beneath("read with", format!("`{}`", readers.join("`, `")));
     }

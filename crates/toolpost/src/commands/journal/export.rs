@@ -66,7 +66,11 @@ enum Format {
 /// Which records are asked for.
 pub(super) enum Wanted {
     Call(InvocationId),
-    Some { session: Option<SessionId>, since: Option<Timestamp>, until: Option<Timestamp> },
+    Some {
+        session: Option<SessionId>,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    },
     All,
 }
 
@@ -76,7 +80,11 @@ impl ExportArgs {
         match (self.call, session, self.since, self.until) {
             (Some(id), ..) => Wanted::Call(id),
             (None, None, None, None) => Wanted::All,
-            (None, session, since, until) => Wanted::Some { session, since, until },
+            (None, session, since, until) => Wanted::Some {
+                session,
+                since,
+                until,
+            },
         }
     }
 }
@@ -93,21 +101,31 @@ pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<Exit> {
         None => {
             let written = write(&reader, &wanted, export, io::stdout().lock());
             // A reader that has gone has seen enough.
-            written
-                .or_else(|error| if is_broken_pipe(&error) { Ok(Written::default()) } else { Err(error) })?;
+            written.or_else(|error| {
+                if is_broken_pipe(&error) {
+                    Ok(Written::default())
+                } else {
+                    Err(error)
+                }
+            })?;
         }
         Some(path) => {
             let mut file = Saving::begin(path, Readers::Owner)?;
             let Written { records, lines } = write(&reader, &wanted, export, &mut file)?;
             file.end()?;
-            anstream::eprintln!("wrote {lines} lines from {records} records to {}", path.display());
+            anstream::eprintln!(
+                "wrote {lines} lines from {records} records to {}",
+                path.display()
+            );
         }
     }
     Ok(Exit::Done)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[derive(Default)]
@@ -151,11 +169,22 @@ impl<W: Write> Writing<W> {
     }
 }
 
-fn write(reader: &JournalReader, wanted: &Wanted, export: Export, to: impl Write) -> anyhow::Result<Written> {
+fn write(
+    reader: &JournalReader,
+    wanted: &Wanted,
+    export: Export,
+    to: impl Write,
+) -> anyhow::Result<Written> {
     let selection = Selection::of(reader, wanted)?;
     let count = selection.count(reader)?;
     let bar = terminal::bar(count, "writing");
-    let mut writing = Writing { export, to, lines: Vec::new(), written: Written::default(), bar };
+    let mut writing = Writing {
+        export,
+        to,
+        lines: Vec::new(),
+        written: Written::default(),
+        bar,
+    };
     selection.visit(reader, |row| writing.take(row))?;
     writing.finish()
 }

@@ -63,10 +63,12 @@ fn outcome(word: &str) -> Result<Outcome, String> {
 
 /// A moment: so long ago, a day from its beginning in UTC, or a time.
 pub(in crate::commands) fn moment(text: &str) -> Result<Timestamp, String> {
-    let not_one =
-        || "write so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone".to_owned();
+    let not_one = || {
+        "write so long ago (`2h`, `30d`), a day (`2026-11-16`) or a time with its zone".to_owned()
+    };
     if let Ok(ago) = text.parse::<ConfigDuration>() {
-        let ago = SignedDuration::try_from(std::time::Duration::from(ago)).map_err(|_| not_one())?;
+        let ago =
+            SignedDuration::try_from(std::time::Duration::from(ago)).map_err(|_| not_one())?;
         return environment::now().checked_sub(ago).map_err(|_| not_one());
     }
     if let Ok(time) = text.parse::<Timestamp>() {
@@ -84,7 +86,11 @@ mod tests {
     #[test]
     fn moments_are_ages_days_and_times() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(moment(text).ok().map(|at| at.to_string()).as_deref(), expected, "{text}");
+            assert_eq!(
+                moment(text).ok().map(|at| at.to_string()).as_deref(),
+                expected,
+                "{text}"
+            );
         };
         check("2026-11-16", Some("2026-11-16T00:00:00Z"));
         check("2026-11-16T08:30:00Z", Some("2026-11-16T08:30:00Z"));

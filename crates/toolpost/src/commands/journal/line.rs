@@ -41,7 +41,11 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let body: Value = serde_json::from_str(&row.record.body).unwrap_or_default();
-    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| {
+        body.pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let what = match row.record.kind {
         RecordKind::HostStarted => format!("version {}", text("/version")),
         RecordKind::SessionOpened => format!("for {}", text("/principal")),
@@ -62,15 +66,31 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
         }
         RecordKind::Decided => {
             let allowed = text("/verdict/decision") == "allow";
-            let word = if allowed { styled(GREEN, "allowed") } else { styled(RED, "denied") };
-            let scope = Some(text("/verdict/scope")).filter(|scope| !scope.is_empty() && *scope != "once");
+            let word = if allowed {
+                styled(GREEN, "allowed")
+            } else {
+                styled(RED, "denied")
+            };
+            let scope =
+                Some(text("/verdict/scope")).filter(|scope| !scope.is_empty() && *scope != "once");
             let scope = scope.map(|scope| format!(" ({scope})")).unwrap_or_default();
-            format!("{} {word}{scope} by {}", named(&body), printable(text("/by")))
+            format!(
+                "{} {word}{scope} by {}",
+                named(&body),
+                printable(text("/by"))
+            )
         }
         RecordKind::Ended => {
             let outcome = text("/result/outcome");
-            let style = if matches!(outcome, "succeeded" | "partial") { GREEN } else { RED };
-            let time = body.pointer("/result/timings/total_us").and_then(Value::as_u64).unwrap_or_default();
+            let style = if matches!(outcome, "succeeded" | "partial") {
+                GREEN
+            } else {
+                RED
+            };
+            let time = body
+                .pointer("/result/timings/total_us")
+                .and_then(Value::as_u64)
+                .unwrap_or_default();
             let why = text("/result/error/message");
             format!(
                 "{} {} {:.1} ms {}",
@@ -81,7 +101,11 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
             )
         }
     };
-    let id = row.record.invocation_id.map(|id| id.to_string()).unwrap_or_default();
+    let id = row
+        .record
+        .invocation_id
+        .map(|id| id.to_string())
+        .unwrap_or_default();
     let at = row.record.at.strftime("%Y-%m-%d %H:%M:%S");
     say!(
         "{} {at} {:<14} {} {}",
@@ -95,19 +119,33 @@ pub(super) fn print(row: &StoredRecord, json: bool) -> anyhow::Result<()> {
 
 /// The deferred tools that a session was shown.
 fn discovered(body: &Value) -> String {
-    let tools = body["tools"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let tools = body["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     let names: Vec<String> = tools.map(printable).collect();
-    format!("{} by {}", names.join(", "), printable(body["way"].as_str().unwrap_or_default()))
+    format!(
+        "{} by {}",
+        names.join(", "),
+        printable(body["way"].as_str().unwrap_or_default())
+    )
 }
 
 fn catalog(body: &Value) -> String {
     let tools = body["declared"].as_array().map_or(0, Vec::len);
     let missing = body["unavailable"].as_array().into_iter().flatten();
-    let missing: Vec<&str> = missing.filter_map(|problem| problem["part"].as_str()).collect();
+    let missing: Vec<&str> = missing
+        .filter_map(|problem| problem["part"].as_str())
+        .collect();
     if missing.is_empty() {
         return format!("{tools} tools");
     }
-    format!("{tools} tools; {} {}", styled(YELLOW, "not there:"), printable(&missing.join(", ")))
+    format!(
+        "{tools} tools; {} {}",
+        styled(YELLOW, "not there:"),
+        printable(&missing.join(", "))
+    )
 }
 
 fn named(body: &Value) -> String {

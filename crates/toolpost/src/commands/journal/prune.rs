@@ -37,9 +37,16 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
     let settings = settings::resolve(&arguments.place, &PolicyArgs::default())?;
     let now = environment::now();
     let kept = settings.config.retention.journal;
-    let retention = Retention { age: kept.age, size: kept.size };
+    let retention = Retention {
+        age: kept.age,
+        size: kept.size,
+    };
     let due = match arguments.before {
-        Some(before) => Due { before: Some(before), size: None, why: "operator".to_owned() },
+        Some(before) => Due {
+            before: Some(before),
+            size: None,
+            why: "operator".to_owned(),
+        },
         None if retention.is_any() => retention.due(now),
         None => {
             let message = "nothing says what is to go\nhint: `--before 90d`, or `retention.journal` in the configuration";
@@ -50,9 +57,15 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
     drop(super::open(&settings.place)?);
     // The lock: a host that runs removes its oldest records by itself.
     let data_dir = DataDir::open(&settings.place.data_dir)?;
-    let options = JournalOptions { max_bytes: settings.config.limits.journal };
+    let options = JournalOptions {
+        max_bytes: settings.config.limits.journal,
+    };
     let journal = SqliteJournal::open(&data_dir.journal_path(), options)?;
-    let needed = Needed { now, session_idle: settings.config.limits.session_idle, sessions: HashSet::new() };
+    let needed = Needed {
+        now,
+        session_idle: settings.config.limits.session_idle,
+        sessions: HashSet::new(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let bar = terminal::bar(0, "removing");
     let report = if arguments.dry_run {
@@ -69,13 +82,26 @@ pub(super) fn run(arguments: &PruneArgs) -> anyhow::Result<Exit> {
 }
 
 fn tell(report: &PruneReport, arguments: &PruneArgs) {
-    let PruneReport { records, up_to, held } = report;
+    let PruneReport {
+        records,
+        up_to,
+        held,
+    } = report;
     if arguments.json {
-        let held = held.as_ref().map(|(seq, why)| json!({ "seq": seq, "why": why.to_string() }));
-        say!("{}", json!({ "records": records, "up_to": up_to, "dry_run": arguments.dry_run, "held": held }));
+        let held = held
+            .as_ref()
+            .map(|(seq, why)| json!({ "seq": seq, "why": why.to_string() }));
+        say!(
+            "{}",
+            json!({ "records": records, "up_to": up_to, "dry_run": arguments.dry_run, "held": held })
+        );
         return;
     }
-    let word = if arguments.dry_run { "would go" } else { "removed" };
+    let word = if arguments.dry_run {
+        "would go"
+    } else {
+        "removed"
+    };
     match records {
         0 => say!("nothing is due"),
         _ => say!("{records} records up to {up_to} {word}"),

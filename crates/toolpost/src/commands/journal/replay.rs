@@ -10,7 +10,9 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use toolpost_config::HostConfig;
-use toolpost_core::{Cassette, Host, Matching, Pace, RecordKind, Recorder, ReplayOptions, ReplayReport};
+use toolpost_core::{
+    Cassette, Host, Matching, Pace, RecordKind, Recorder, ReplayOptions, ReplayReport,
+};
 use toolpost_model::{Role, SessionId};
 use toolpost_serve::Server;
 use toolpost_store::JournalReader;
@@ -114,7 +116,10 @@ pub(crate) async fn run(arguments: &ReplayArgs) -> anyhow::Result<Exit> {
     if let Some(address) = arguments.face.http {
         config.http.listen = address;
     }
-    let recorded = Recorded { calls: cassette.calls.len(), tools: cassette.tools.len() };
+    let recorded = Recorded {
+        calls: cassette.calls.len(),
+        tools: cassette.tools.len(),
+    };
     let builder = Server::builder(config).access(serve::access(&arguments.face, None)?);
     let builder = builder.replay(cassette, arguments.options());
     let server = if arguments.talks_over_pipes() {
@@ -147,12 +152,22 @@ struct Recorded {
 }
 
 fn banner(server: &Server, arguments: &ReplayArgs, recorded: &Recorded) {
-    let line =
-        |name: &str, text: String| anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
-    anstream::eprintln!("{} {}\n", styled(GREEN, "toolpost replays"), styled(DIM, env!("CARGO_PKG_VERSION")));
+    let line = |name: &str, text: String| {
+        anstream::eprintln!("  {}  {text}", styled(BOLD, format!("{name:<10}")));
+    };
+    anstream::eprintln!(
+        "{} {}\n",
+        styled(GREEN, "toolpost replays"),
+        styled(DIM, env!("CARGO_PKG_VERSION"))
+    );
     line(
         "recording",
-        format!("{}: {} calls, {} tools", printable(&arguments.what), recorded.calls, recorded.tools),
+        format!(
+            "{}: {} calls, {} tools",
+            printable(&arguments.what),
+            recorded.calls,
+            recorded.tools
+        ),
     );
     let given = arguments.face.token.is_some() || arguments.face.token_file.is_some();
     line(
@@ -164,14 +179,24 @@ fn banner(server: &Server, arguments: &ReplayArgs, recorded: &Recorded) {
             Some(token) => token.to_owned(),
         },
     );
-    let address = server.address().as_ref().map(SocketAddr::to_string).unwrap_or_default();
+    let address = server
+        .address()
+        .as_ref()
+        .map(SocketAddr::to_string)
+        .unwrap_or_default();
     line("listening", format!("http://{address}"));
 }
 
 /// Says what became of the recorded calls.
 fn tell(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<Exit> {
-    let Some(report) = host.replay_report() else { anyhow::bail!("the host served no recording") };
-    let ReplayReport { answered, refused, left } = &report;
+    let Some(report) = host.replay_report() else {
+        anyhow::bail!("the host served no recording")
+    };
+    let ReplayReport {
+        answered,
+        refused,
+        left,
+    } = &report;
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -180,7 +205,10 @@ fn tell(host: &Host, arguments: &ReplayArgs) -> anyhow::Result<Exit> {
         } else {
             "0 not recorded".into()
         };
-        anstream::eprintln!("replayed: {answered} answered, {refused}, {} recorded and not made", left.len());
+        anstream::eprintln!(
+            "replayed: {answered} answered, {refused}, {} recorded and not made",
+            left.len()
+        );
         for one in left.iter().take(LEFT_TOLD) {
             anstream::eprintln!("  call {} of {}", one.call, printable(&one.tool));
         }
@@ -197,7 +225,11 @@ fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
     if environment::is_file(path) {
         return environment::read_cassette(path);
     }
-    if arguments.what.contains('/') || path.extension().is_some_and(|extension| extension == "json") {
+    if arguments.what.contains('/')
+        || path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+    {
         return Err(UsageError(format!("the file `{}` is not there", path.display())).into());
     }
     let reader = super::open(&settings::locate(&arguments.place)?)?;
@@ -212,8 +244,10 @@ fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
         Some(cassette) => Ok(cassette),
         None => {
             let newest = newest_sessions(&reader, SESSIONS_TOLD)?;
-            let newest: Vec<String> =
-                newest.iter().map(|id| format!("`{}`", printable(id.as_str()))).collect();
+            let newest: Vec<String> = newest
+                .iter()
+                .map(|id| format!("`{}`", printable(id.as_str())))
+                .collect();
             let hint = if newest.is_empty() {
                 "no call is on record".to_owned()
             } else {
@@ -229,7 +263,10 @@ fn cassette(arguments: &ReplayArgs) -> anyhow::Result<Cassette> {
 }
 
 /// Shows every record to a recorder. `None`: it found nothing of what it looks for.
-pub(crate) fn taken(reader: &JournalReader, mut recorder: Recorder) -> anyhow::Result<Option<Cassette>> {
+pub(crate) fn taken(
+    reader: &JournalReader,
+    mut recorder: Recorder,
+) -> anyhow::Result<Option<Cassette>> {
     let bar = terminal::bar(reader.last_seq()?, "reading");
     let mut after = 0;
     loop {
@@ -250,7 +287,10 @@ fn newest_sessions(reader: &JournalReader, count: usize) -> anyhow::Result<Vec<S
     while before > 0 && found.len() < count {
         let after = before.saturating_sub(PAGE as u64);
         let rows = reader.read(after, usize::try_from(before - after).unwrap_or(PAGE))?;
-        let ended = rows.into_iter().rev().filter(|row| row.record.kind == RecordKind::Ended);
+        let ended = rows
+            .into_iter()
+            .rev()
+            .filter(|row| row.record.kind == RecordKind::Ended);
         for session in ended.filter_map(|row| row.record.session_id) {
             if found.len() < count && !found.contains(&session) {
                 found.push(session);

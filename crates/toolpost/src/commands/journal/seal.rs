@@ -28,7 +28,10 @@ pub(super) fn run(arguments: &SealArgs) -> anyhow::Result<Exit> {
         .with_context(|| format!("the journal `{}` cannot be sealed", journal.display()))?;
     if arguments.json {
         let hash: String = head.hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        say!("{}", json!({ "head": head.to_string(), "seq": head.seq, "hash": hash }));
+        say!(
+            "{}",
+            json!({ "head": head.to_string(), "seq": head.seq, "hash": hash })
+        );
     } else {
         say!("{head}");
     }

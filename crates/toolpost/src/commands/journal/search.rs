@@ -43,18 +43,25 @@ pub(super) fn run(arguments: &SearchArgs) -> anyhow::Result<Exit> {
     let bar = terminal::bar((head.seq + 1).saturating_sub(head.first), "searching");
     let mut left = arguments.lines;
     let limit = if words.is_empty() { left } else { PAGE };
-    let mut pages = reader.find_pages(Query { limit, ..arguments.filters.query(0) })?;
+    let mut pages = reader.find_pages(Query {
+        limit,
+        ..arguments.filters.query(0)
+    })?;
     while left > 0 {
         let calls = pages.next_page()?;
         for call in &calls {
             if left == 0 {
                 break;
             }
-            let Some(excerpt) = words.look_in(&reader, call)? else { continue };
+            let Some(excerpt) = words.look_in(&reader, call)? else {
+                continue;
+            };
             left -= 1;
             bar.suspend(|| show(call, &excerpt, arguments.json))?;
         }
-        let Some(last) = calls.last().filter(|_| calls.len() == limit) else { break };
+        let Some(last) = calls.last().filter(|_| calls.len() == limit) else {
+            break;
+        };
         bar.set_position(head.seq.saturating_sub(last.seq));
     }
     bar.finish_and_clear();
@@ -82,8 +89,14 @@ impl Words {
     }
 
     /// A piece of the text around the first word, where all of them are there.
-    fn look_in(&self, reader: &JournalReader, call: &StoredRecord) -> anyhow::Result<Option<String>> {
-        let Some(first) = self.0.first() else { return Ok(Some(String::new())) };
+    fn look_in(
+        &self,
+        reader: &JournalReader,
+        call: &StoredRecord,
+    ) -> anyhow::Result<Option<String>> {
+        let Some(first) = self.0.first() else {
+            return Ok(Some(String::new()));
+        };
         // What was asked stands in the first record of a call, which is its end where there is no other.
         let records = match call.record.invocation_id {
             Some(id) if !holds_call(&call.record.body) => reader.records_of(id)?,
@@ -103,9 +116,16 @@ impl Words {
 
     /// Spares the parsing of what cannot hold them: JSON writes most letters as they are.
     fn may_be_in(&self, records: &[StoredRecord]) -> bool {
-        let bodies: Vec<String> = records.iter().map(|row| row.record.body.to_lowercase()).collect();
-        let is_plain = |word: &str| !word.contains(|c: char| c == '"' || c == '\\' || c.is_control());
-        self.0.iter().filter(|word| is_plain(word)).all(|word| bodies.iter().any(|body| body.contains(word)))
+        let bodies: Vec<String> = records
+            .iter()
+            .map(|row| row.record.body.to_lowercase())
+            .collect();
+        let is_plain =
+            |word: &str| !word.contains(|c: char| c == '"' || c == '\\' || c.is_control());
+        self.0
+            .iter()
+            .filter(|word| is_plain(word))
+            .all(|word| bodies.iter().any(|body| body.contains(word)))
     }
 }
 
@@ -147,7 +167,9 @@ fn texts(value: &Value, transcript: &mut String) {
         Value::Array(items) => items.iter().for_each(|item| texts(item, transcript)),
         Value::Object(members) => {
             // Of content, its text; the rest says what kind it is.
-            if let (Some(Value::String(text)), true) = (members.get("text"), members.contains_key("type")) {
+            if let (Some(Value::String(text)), true) =
+                (members.get("text"), members.contains_key("type"))
+            {
                 return line(text, transcript);
             }
             for (key, value) in members {
@@ -168,8 +190,11 @@ fn line(text: &str, transcript: &mut String) {
 fn excerpt(small: &str, transcript: &str, word: &str) -> String {
     let at = small.find(word).map_or(0, |at| small[..at].chars().count());
     let begin = at.saturating_sub(AROUND);
-    let piece: String =
-        transcript.chars().skip(begin).take(at - begin + word.chars().count() + AROUND).collect();
+    let piece: String = transcript
+        .chars()
+        .skip(begin)
+        .take(at - begin + word.chars().count() + AROUND)
+        .collect();
     let piece: Vec<&str> = piece.split_whitespace().collect();
     format!("{}{}", if begin > 0 { "… " } else { "" }, piece.join(" "))
 }
@@ -193,6 +218,10 @@ mod tests {
             assert_eq!(excerpt(&text.to_lowercase(), text, word), expected);
         };
         check("a Needle\n in hay", "needle", "a Needle in hay");
-        check(&format!("{} Needle", "ü".repeat(60)), "needle", &format!("… {} Needle", "ü".repeat(49)));
+        check(
+            &format!("{} Needle", "ü".repeat(60)),
+            "needle",
+            &format!("… {} Needle", "ü".repeat(49)),
+        );
     }
 }

@@ -38,7 +38,10 @@ pub(crate) fn show(place: &Place, id: InvocationId, as_json: bool) -> anyhow::Re
         );
     }
     if as_json {
-        let records: Vec<tail::Row<'_>> = rows.iter().map(tail::Row::of).collect::<anyhow::Result<_>>()?;
+        let records: Vec<tail::Row<'_>> = rows
+            .iter()
+            .map(tail::Row::of)
+            .collect::<anyhow::Result<_>>()?;
         say!("{}", serde_json::to_string_pretty(&records)?);
     } else {
         Story::of(&rows).tell(&reader, id)?;
@@ -56,13 +59,24 @@ struct Story<'a> {
 
 impl<'a> Story<'a> {
     fn of(rows: &'a [StoredRecord]) -> Self {
-        let bodies = rows.iter().filter_map(|row| serde_json::from_str(&row.record.body).ok()).collect();
-        Self { rows, bodies, inputs: InputTrail::of(rows) }
+        let bodies = rows
+            .iter()
+            .filter_map(|row| serde_json::from_str(&row.record.body).ok())
+            .collect();
+        Self {
+            rows,
+            bodies,
+            inputs: InputTrail::of(rows),
+        }
     }
 
     /// The newest account of a part: later records know more.
     fn part(&self, pointer: &str) -> Option<&Value> {
-        let found = self.bodies.iter().rev().find_map(|body| body.pointer(pointer));
+        let found = self
+            .bodies
+            .iter()
+            .rev()
+            .find_map(|body| body.pointer(pointer));
         found.filter(|value| !value.is_null())
     }
 
@@ -71,11 +85,15 @@ impl<'a> Story<'a> {
     }
 
     fn each(&self, pointer: &str) -> impl Iterator<Item = &Value> {
-        self.part(pointer).and_then(Value::as_array).into_iter().flatten()
+        self.part(pointer)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
     }
 
     fn tell(&self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
-        let line = |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
+        let line =
+            |name: &str, text: String| say!("{}  {text}", styled(BOLD, format!("{name:<9}")));
         self.asked(id, &line);
         family::above(self, &line);
         let timeline = Timeline::of(self.part("/transitions"));
@@ -90,24 +108,41 @@ impl<'a> Story<'a> {
     /// What was asked, and by whom.
     fn asked(&self, id: InvocationId, line: Line<'_>) {
         line("call", id.to_string());
-        let tool = self.text("/tool_id").or_else(|| self.text("/call/tool")).unwrap_or_default();
-        let asked = self.text("/call/tool").filter(|_| self.part("/explain/matched_by").is_some());
+        let tool = self
+            .text("/tool_id")
+            .or_else(|| self.text("/call/tool"))
+            .unwrap_or_default();
+        let asked = self
+            .text("/call/tool")
+            .filter(|_| self.part("/explain/matched_by").is_some());
         let asked = asked.map(|asked| styled(DIM, format!(" (asked for as `{asked}`)")));
         line("tool", format!("{tool}{}", asked.unwrap_or_default()));
         let told = |arguments: &Value| shortened(&printable(&arguments.to_string()));
         if let Some(sent) = self.inputs.sent() {
             line("arguments", told(sent));
         }
-        if let Some(last) = self.inputs.last().filter(|last| self.inputs.sent() != Some(*last)) {
+        if let Some(last) = self
+            .inputs
+            .last()
+            .filter(|last| self.inputs.sent() != Some(*last))
+        {
             line("became", told(last));
         }
         if let Some(bytes) = self.part("/call/unread_bytes") {
-            line("arguments", format!("{bytes} bytes that were not read, and so not kept"));
+            line(
+                "arguments",
+                format!("{bytes} bytes that were not read, and so not kept"),
+            );
         }
         let text = |pointer: &str| self.text(pointer).unwrap_or_default();
         line(
             "from",
-            format!("{} ({}) over {}", text("/call/principal"), text("/call/role"), text("/call/face")),
+            format!(
+                "{} ({}) over {}",
+                text("/call/principal"),
+                text("/call/role"),
+                text("/call/face")
+            ),
         );
         if let Some(native) = self.text("/call/native_call_id") {
             line("native id", native);
@@ -131,13 +166,24 @@ impl<'a> Story<'a> {
     }
 
     /// Puts what each stage did beneath it.
-    fn annotate(&self, reader: &JournalReader, id: InvocationId, timeline: &Timeline) -> anyhow::Result<()> {
+    fn annotate(
+        &self,
+        reader: &JournalReader,
+        id: InvocationId,
+        timeline: &Timeline,
+    ) -> anyhow::Result<()> {
         if self.part("/explain/visibility").is_some() {
-            timeline.note(Stage::Resolve, "surface", "the tool is deferred, and had been shown".to_owned());
+            timeline.note(
+                Stage::Resolve,
+                "surface",
+                "the tool is deferred, and had been shown".to_owned(),
+            );
         }
         let hooks = |before: bool, stage: Stage| {
             let line = timeline.at(stage);
-            let runs = self.each("/hooks").filter(|run| (run["event"] == "before") == before);
+            let runs = self
+                .each("/hooks")
+                .filter(|run| (run["event"] == "before") == before);
             runs.for_each(|run| hook(run, &line));
         };
         hooks(true, Stage::PreHooks);
@@ -151,12 +197,17 @@ impl<'a> Story<'a> {
             grounds::input_change(&change, &timeline.at(stage));
         }
         let after = timeline.at(Stage::PostHooks);
-        self.each("/output_mutations").for_each(|mutation| grounds::output_change(mutation, &after));
+        self.each("/output_mutations")
+            .for_each(|mutation| grounds::output_change(mutation, &after));
         self.decision(&timeline.at(Stage::Decide));
         answers::tell(reader, id, self.rows, &timeline.at(Stage::AwaitApproval))?;
         let admit = timeline.at(Stage::Admit);
-        self.each("/explain/waited_for").for_each(|reason| grounds::waited(reason, &admit));
-        if self.part("/explain/alone").is_some_and(|alone| alone == true) {
+        self.each("/explain/waited_for")
+            .for_each(|reason| grounds::waited(reason, &admit));
+        if self
+            .part("/explain/alone")
+            .is_some_and(|alone| alone == true)
+        {
             admit("turn", "alone in its session".to_owned());
         }
         let execute = timeline.at(Stage::Execute);
@@ -177,18 +228,27 @@ impl<'a> Story<'a> {
     }
 
     fn decision(&self, line: Line<'_>) {
-        let Some(decision) = self.part("/decision") else { return };
+        let Some(decision) = self.part("/decision") else {
+            return;
+        };
         let text = |pointer: &str| self.text(pointer).unwrap_or_default();
         let (class, mode) = (text("/decision/class"), text("/decision/mode"));
         let facts = styled(DIM, format!("(class {class}, mode {mode})"));
         line(
             "decision",
-            format!("{}: {} {facts}", text("/decision/behavior"), text("/decision/reason/text")),
+            format!(
+                "{}: {} {facts}",
+                text("/decision/behavior"),
+                text("/decision/reason/text")
+            ),
         );
         grounds(decision, line);
         for one in self.each("/effects/uses") {
             let key = printable(one["key"].as_str().unwrap_or_default());
-            line("touches", format!("{key} ({})", one["access"].as_str().unwrap_or_default()));
+            line(
+                "touches",
+                format!("{key} ({})", one["access"].as_str().unwrap_or_default()),
+            );
         }
     }
 
@@ -196,14 +256,22 @@ impl<'a> Story<'a> {
         for row in self.rows {
             let at = row.record.at.strftime("%Y-%m-%d %H:%M:%S%.6fZ");
             let place = styled(DIM, format!("#{} {at}", row.seq));
-            say!("{}  {:<9} {place}", styled(BOLD, "record   "), row.record.kind.as_str());
+            say!(
+                "{}  {:<9} {place}",
+                styled(BOLD, "record   "),
+                row.record.kind.as_str()
+            );
         }
     }
 }
 
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
-        Some((place, _)) => format!("{}… ({} bytes; --json shows all)", &text[..place], text.len()),
+        Some((place, _)) => format!(
+            "{}… ({} bytes; --json shows all)",
+            &text[..place],
+            text.len()
+        ),
         None => text.to_owned(),
     }
 }

@@ -50,7 +50,10 @@ pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
         let rows = reader.read(last, PAGE)?;
         for row in &rows {
             last = row.seq;
-            if query.as_ref().map_or(Ok(true), |query| passes(&reader, query, row))? {
+            if query
+                .as_ref()
+                .map_or(Ok(true), |query| passes(&reader, query, row))?
+            {
                 print(row, arguments.json)?;
             }
         }
@@ -61,10 +64,16 @@ pub(super) fn run(arguments: &TailArgs) -> anyhow::Result<Exit> {
 }
 
 /// The newest records of the calls that fit, oldest first.
-fn tail_of(reader: &JournalReader, query: &Query, count: usize) -> anyhow::Result<Vec<StoredRecord>> {
+fn tail_of(
+    reader: &JournalReader,
+    query: &Query,
+    count: usize,
+) -> anyhow::Result<Vec<StoredRecord>> {
     let mut rows = BTreeMap::new();
     for call in reader.find(query)? {
-        let Some(id) = call.record.invocation_id else { continue };
+        let Some(id) = call.record.invocation_id else {
+            continue;
+        };
         rows.extend(reader.records_of(id)?.into_iter().map(|row| (row.seq, row)));
     }
     let skipped = rows.len().saturating_sub(count);
@@ -73,7 +82,9 @@ fn tail_of(reader: &JournalReader, query: &Query, count: usize) -> anyhow::Resul
 
 /// Whether a new record is of a call that fits. How a call ended is known with its last record only.
 fn passes(reader: &JournalReader, query: &Query, row: &StoredRecord) -> anyhow::Result<bool> {
-    let Some(id) = row.record.invocation_id else { return Ok(false) };
+    let Some(id) = row.record.invocation_id else {
+        return Ok(false);
+    };
     let mut known = reader.records_of(id)?;
     known.retain(|other| other.seq <= row.seq);
     Ok(query.fits(&known))

@@ -55,8 +55,13 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
         ));
     }
     let wants_artifacts = !arguments.no_artifacts && !is_alone;
-    let artifacts = wants_artifacts.then(|| artifacts_place(arguments, files.blobs)).transpose()?;
-    let options = VerifyOptions { head: arguments.head.clone(), artifacts };
+    let artifacts = wants_artifacts
+        .then(|| artifacts_place(arguments, files.blobs))
+        .transpose()?;
+    let options = VerifyOptions {
+        head: arguments.head.clone(),
+        artifacts,
+    };
     let bar = terminal::bar(reader.last_seq()?, "checking");
     let report = reader.verify_with(&options, |step| {
         let (VerifyStep::Records(done, total) | VerifyStep::Artifacts(done, total)) = step;
@@ -82,9 +87,14 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
 /// record: then it is what it is by default.
 fn artifacts_place(arguments: &VerifyArgs, folder: PathBuf) -> anyhow::Result<ArtifactsPlace> {
     let settings = settings::resolve(&arguments.place, &PolicyArgs::default()).ok();
-    let retention = settings.map_or_else(RetentionConfig::default, |settings| settings.config.retention);
+    let retention = settings.map_or_else(RetentionConfig::default, |settings| {
+        settings.config.retention
+    });
     let kept_for = SignedDuration::try_from(retention.artifacts)?;
-    Ok(ArtifactsPlace { folder, kept_since: environment::now().checked_sub(kept_for)? })
+    Ok(ArtifactsPlace {
+        folder,
+        kept_since: environment::now().checked_sub(kept_for)?,
+    })
 }
 
 fn problems(report: &VerifyReport) -> impl Iterator<Item = String> {
@@ -95,7 +105,11 @@ fn problems(report: &VerifyReport) -> impl Iterator<Item = String> {
 }
 
 fn tell_json(report: &VerifyReport, with_artifacts: bool) -> anyhow::Result<()> {
-    let open: Vec<String> = report.open_invocations.iter().map(ToString::to_string).collect();
+    let open: Vec<String> = report
+        .open_invocations
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let artifacts = report.artifacts;
     let report = json!({
         "clean": report.is_clean(), "records": report.records, "invocations": report.invocations,
@@ -117,7 +131,11 @@ fn tell(report: &VerifyReport) {
         say!("{} {problem}", styled(RED, "broken:"));
     }
     if report.problems_left_out > 0 {
-        say!("{} {} more", styled(RED, "broken:"), report.problems_left_out);
+        say!(
+            "{} {} more",
+            styled(RED, "broken:"),
+            report.problems_left_out
+        );
     }
     if let Some(head) = &report.removed_head {
         let why = match head.seq {
@@ -127,17 +145,27 @@ fn tell(report: &VerifyReport) {
                 report.removed_up_to
             ),
         };
-        say!("{} {why}: `{head}` vouches for nothing", styled(YELLOW, "cannot tell:"));
+        say!(
+            "{} {why}: `{head}` vouches for nothing",
+            styled(YELLOW, "cannot tell:")
+        );
     }
     let verdict = match report.verdict() {
         Verdict::Clean => styled(GREEN, "clean"),
         Verdict::CannotTell => styled(YELLOW, "nothing is wrong with what is left"),
         Verdict::Broken => styled(RED, "the record was tampered with or damaged"),
     };
-    let (records, calls, open) = (report.records, report.invocations, report.open_invocations.len());
+    let (records, calls, open) = (
+        report.records,
+        report.invocations,
+        report.open_invocations.len(),
+    );
     say!("{verdict}: {records} records of {calls} calls, {open} open");
     if report.removed_up_to > 0 && report.removal_is_sound {
-        say!("records up to {} were removed as they should be", report.removed_up_to);
+        say!(
+            "records up to {} were removed as they should be",
+            report.removed_up_to
+        );
     } else if report.removed_up_to > 0 {
         say!("records up to {} are gone", report.removed_up_to);
     }

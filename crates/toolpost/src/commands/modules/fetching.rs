@@ -6,7 +6,8 @@ use serde_json::json;
 use toolpost_amplifier::{LoadFailure, ModuleSource, PlannedModule, Transport};
 use toolpost_config::AmplifierCore;
 use toolpost_sources::{
-    CoreWish, Fetched, Fetcher, FolderSharing, Packages, Progress, PythonModule, Reach, Supply, resolve,
+    CoreWish, Fetched, Fetcher, FolderSharing, Packages, Progress, PythonModule, Reach, Supply,
+    resolve,
 };
 
 use super::{WhichArgs, list::Line};
@@ -29,9 +30,15 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
         Work::Update if arguments.ids.is_empty() => settings::updated_bundles(resolve).await?,
         Work::Fetch | Work::Update => (settings::fetched_bundles(resolve).await?, true),
     };
-    settings.warnings().chain(settings.plans.missing_warnings()).for_each(terminal::warn);
+    settings
+        .warnings()
+        .chain(settings.plans.missing_warnings())
+        .for_each(terminal::warn);
     // To be asked for is what `offline` keeps hosts from doing by themselves.
-    let supply = Arc::new(Supply { reach: Reach::Online, ..settings.supply()? });
+    let supply = Arc::new(Supply {
+        reach: Reach::Online,
+        ..settings.supply()?
+    });
     let mut failures = Vec::new();
     let modules = arguments.modules(&settings)?;
     let fetcher = Fetcher::new(Arc::clone(&supply));
@@ -39,7 +46,12 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
     let mut here = Vec::new();
     for module in modules {
         let fetched = get(&fetcher, module, work).await;
-        here.extend(fetched.as_ref().ok().map(|fetched| (module, fetched.clone())));
+        here.extend(
+            fetched
+                .as_ref()
+                .ok()
+                .map(|fetched| (module, fetched.clone())),
+        );
         lines.push(Line::of(module, fetched.map(Some)));
     }
     let installed = install(&settings, &supply, &here, work, &mut failures).await?;
@@ -49,10 +61,20 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
     } else {
         lines.iter().for_each(Line::print);
         if !installed.is_empty() {
-            say!("{}", styled(DIM, format!("packages: {}", printable(&installed.join(", ")))));
+            say!(
+                "{}",
+                styled(
+                    DIM,
+                    format!("packages: {}", printable(&installed.join(", ")))
+                )
+            );
         }
         for failure in &failures {
-            say!("{} {}", styled(RED, "failed"), printable(&failure.to_string()));
+            say!(
+                "{} {}",
+                styled(RED, "failed"),
+                printable(&failure.to_string())
+            );
         }
     }
     let failed = !all_bundles
@@ -62,7 +84,11 @@ pub(super) async fn run(arguments: &WhichArgs, work: Work) -> anyhow::Result<Exi
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-async fn get(fetcher: &Fetcher, module: &PlannedModule, work: Work) -> Result<Fetched, LoadFailure> {
+async fn get(
+    fetcher: &Fetcher,
+    module: &PlannedModule,
+    work: Work,
+) -> Result<Fetched, LoadFailure> {
     let steps = Steps::begin(module.id.as_str());
     let mut show = |progress: Progress| steps.show(&progress);
     let fetched = match work {
@@ -81,8 +107,10 @@ async fn install(
     work: Work,
     failures: &mut Vec<LoadFailure>,
 ) -> anyhow::Result<Vec<String>> {
-    let python: Vec<PythonModule> =
-        here.iter().filter_map(|(module, fetched)| python(module, fetched)).collect();
+    let python: Vec<PythonModule> = here
+        .iter()
+        .filter_map(|(module, fetched)| python(module, fetched))
+        .collect();
     if python.is_empty() {
         return Ok(Vec::new());
     }

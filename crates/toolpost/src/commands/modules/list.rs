@@ -101,7 +101,10 @@ impl Line {
             State::NotFetched => styled(YELLOW, "not fetched"),
             State::Broken => styled(RED, "broken"),
         };
-        let source = self.source.as_deref().map_or("installed".to_owned(), printable);
+        let source = self
+            .source
+            .as_deref()
+            .map_or("installed".to_owned(), printable);
         let pin = match &self.pin {
             Some(Pin::Git { commit, .. }) => format!(" at {}", &commit[..commit.len().min(12)]),
             Some(Pin::Archive { archive, .. }) => {
@@ -109,8 +112,15 @@ impl Line {
             }
             Some(Pin::Path | Pin::Package) | None => String::new(),
         };
-        let transport = self.transport.map(|word| format!(", {word}")).unwrap_or_default();
-        say!("{}  {state}{transport}  {}", printable(&self.id), styled(DIM, format!("{source}{pin}")));
+        let transport = self
+            .transport
+            .map(|word| format!(", {word}"))
+            .unwrap_or_default();
+        say!(
+            "{}  {state}{transport}  {}",
+            printable(&self.id),
+            styled(DIM, format!("{source}{pin}"))
+        );
         for line in self.problem.iter().flat_map(|problem| problem.lines()) {
             say!("  {}", printable(line));
         }
@@ -143,7 +153,9 @@ pub(super) async fn run(arguments: &WhichArgs) -> anyhow::Result<Exit> {
             say!("{}", styled(DIM, printable(&note.to_string())));
         }
         if lines.is_empty() {
-            anstream::eprintln!("no plan names a module; `--mount-plan FILE` or `include:` names a plan");
+            anstream::eprintln!(
+                "no plan names a module; `--mount-plan FILE` or `include:` names a plan"
+            );
         }
     }
     Ok(if broken { Exit::Failed } else { Exit::Done })

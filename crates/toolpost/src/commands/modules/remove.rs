@@ -54,9 +54,14 @@ pub(super) async fn run(arguments: &RemoveArgs) -> anyhow::Result<Exit> {
             );
         }
         let bundles = settings.plans.bundles.iter().map(|include| &include.source);
-        let used = modules.iter().filter_map(|module| module.source.as_ref()).chain(bundles);
+        let used = modules
+            .iter()
+            .filter_map(|module| module.source.as_ref())
+            .chain(bundles);
         environments = unused_environments(&settings, &fetcher, &supply).await?;
-        removed = fetcher.remove_unused(&used.collect::<Vec<&ModuleSource>>()).await?;
+        removed = fetcher
+            .remove_unused(&used.collect::<Vec<&ModuleSource>>())
+            .await?;
     }
     for id in &arguments.ids {
         let Some(module) = modules.iter().find(|module| module.id.as_str() == id) else {
@@ -96,10 +101,21 @@ async fn unused_environments(
         needing.extend(here.and_then(|fetched| fetching::python(module, &fetched)));
     }
     // To look for what is in use is no reason to install anything.
-    let packages = Packages::new(Arc::new(Supply { reach: Reach::Offline, ..supply.clone() }));
+    let packages = Packages::new(Arc::new(Supply {
+        reach: Reach::Offline,
+        ..supply.clone()
+    }));
     let used = match needing.is_empty() {
         true => None,
-        false => packages.prepare(&needing, fetching::core(settings), &mut |_| ()).await?.environment.key,
+        false => {
+            packages
+                .prepare(&needing, fetching::core(settings), &mut |_| ())
+                .await?
+                .environment
+                .key
+        }
     };
-    Ok(packages.remove_but(&used.into_iter().collect::<Vec<_>>()).await?)
+    Ok(packages
+        .remove_but(&used.into_iter().collect::<Vec<_>>())
+        .await?)
 }

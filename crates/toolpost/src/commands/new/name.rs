@@ -31,7 +31,10 @@ impl ModuleName {
     pub(crate) fn parse(text: &str) -> Result<Self, BadName> {
         let bad = || BadName(text.to_owned());
         let lower = text.to_ascii_lowercase();
-        let bare = lower.strip_prefix("tool-").or_else(|| lower.strip_prefix("tool_")).unwrap_or(&lower);
+        let bare = lower
+            .strip_prefix("tool-")
+            .or_else(|| lower.strip_prefix("tool_"))
+            .unwrap_or(&lower);
         let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if bare.len() > LONGEST
             || !bare.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -40,7 +43,11 @@ impl ModuleName {
             return Err(bad());
         }
         let words: Vec<String> = bare.split(['-', '_']).map(str::to_owned).collect();
-        if words.iter().any(String::is_empty) { Err(bad()) } else { Ok(Self { words }) }
+        if words.iter().any(String::is_empty) {
+            Err(bad())
+        } else {
+            Ok(Self { words })
+        }
     }
 
     /// `tool-word-count`: the module in plans, and the crate.
@@ -64,7 +71,11 @@ impl ModuleName {
             let (first, rest) = word.split_at(1);
             first.to_ascii_uppercase() + rest
         };
-        self.words.iter().map(capital).chain(["Tool".to_owned()]).collect()
+        self.words
+            .iter()
+            .map(capital)
+            .chain(["Tool".to_owned()])
+            .collect()
     }
 }
 
@@ -85,7 +96,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_package_a_crate_and_a_tool_is_refused() {
-        for text in ["", "-x", "x-", "a--b", "2fast", "ab/c", "a.b", "tool-", "naïve", &"x".repeat(41)] {
+        for text in [
+            "",
+            "-x",
+            "x-",
+            "a--b",
+            "2fast",
+            "ab/c",
+            "a.b",
+            "tool-",
+            "naïve",
+            &"x".repeat(41),
+        ] {
             assert!(ModuleName::parse(text).is_err(), "{text}");
         }
     }

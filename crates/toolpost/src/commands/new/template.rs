@@ -16,9 +16,18 @@ pub(super) struct Template {
 }
 
 const PYTHON: &[(&str, &str)] = &[
-    ("pyproject.toml", include_str!("templates/python/pyproject.toml.in")),
-    ("@PACKAGE@/__init__.py", include_str!("templates/python/module.py.in")),
-    ("tests/test_tool.py", include_str!("templates/python/tests/test_tool.py.in")),
+    (
+        "pyproject.toml",
+        include_str!("templates/python/pyproject.toml.in"),
+    ),
+    (
+        "@PACKAGE@/__init__.py",
+        include_str!("templates/python/module.py.in"),
+    ),
+    (
+        "tests/test_tool.py",
+        include_str!("templates/python/tests/test_tool.py.in"),
+    ),
     ("tests/toolpost_testkit.py", TEST_KIT),
     ("plan.yaml", include_str!("templates/plan.yaml.in")),
     ("README.md", include_str!("templates/python/README.md.in")),
@@ -27,9 +36,15 @@ const PYTHON: &[(&str, &str)] = &[
 
 const RUST: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("templates/rust/Cargo.toml.in")),
-    ("amplifier.toml", include_str!("templates/rust/amplifier.toml.in")),
+    (
+        "amplifier.toml",
+        include_str!("templates/rust/amplifier.toml.in"),
+    ),
     ("src/main.rs", include_str!("templates/rust/src/main.rs.in")),
-    ("src/serving.rs", include_str!("templates/rust/src/serving.rs.in")),
+    (
+        "src/serving.rs",
+        include_str!("templates/rust/src/serving.rs.in"),
+    ),
     ("src/tool.rs", include_str!("templates/rust/src/tool.rs.in")),
     ("plan.yaml", include_str!("templates/plan.yaml.in")),
     ("README.md", include_str!("templates/rust/README.md.in")),
@@ -38,8 +53,14 @@ const RUST: &[(&str, &str)] = &[
 
 const WASM: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("templates/wasm/Cargo.toml.in")),
-    ("amplifier.toml", include_str!("templates/wasm/amplifier.toml.in")),
-    ("wit/tool.wit", include_str!("templates/wasm/wit/tool.wit.in")),
+    (
+        "amplifier.toml",
+        include_str!("templates/wasm/amplifier.toml.in"),
+    ),
+    (
+        "wit/tool.wit",
+        include_str!("templates/wasm/wit/tool.wit.in"),
+    ),
     ("src/lib.rs", include_str!("templates/wasm/src/lib.rs.in")),
     ("src/tool.rs", include_str!("templates/wasm/src/tool.rs.in")),
     ("build.sh", include_str!("templates/wasm/build.sh.in")),
@@ -60,7 +81,8 @@ impl Template {
 
     /// Every file with its path inside of the module, names filled in.
     pub(super) fn files(&self, name: &ModuleName) -> Vec<(PathBuf, String)> {
-        let filled = |(path, text): &(&str, &str)| (PathBuf::from(fill(path, name)), fill(text, name));
+        let filled =
+            |(path, text): &(&str, &str)| (PathBuf::from(fill(path, name)), fill(text, name));
         self.files.iter().map(filled).collect()
     }
 
@@ -99,8 +121,10 @@ mod tests {
         for language in [Language::Python, Language::Rust, Language::Wasm] {
             let template = Template::of(language);
             let files = template.files(&name);
-            let (_, work) =
-                files.iter().find(|(path, _)| path.to_str() == Some(&template.work_file(&name))).unwrap();
+            let (_, work) = files
+                .iter()
+                .find(|(path, _)| path.to_str() == Some(&template.work_file(&name)))
+                .unwrap();
             // The work, the description, the arguments.
             assert!(work.matches("CHANGE").count() >= 4, "{work}");
         }

@@ -53,7 +53,11 @@ pub(super) async fn talk(
     startup: StartupSettings,
     mut signals: EndSignals,
 ) -> anyhow::Result<Exit> {
-    let role = if arguments.operator { Role::Operator } else { Role::Agent };
+    let role = if arguments.operator {
+        Role::Operator
+    } else {
+        Role::Agent
+    };
     match startup.builder()?.start_offline().await {
         Ok(server) => {
             let conversation = converse(&server, arguments.face.stdio, role);
@@ -66,7 +70,12 @@ pub(super) async fn talk(
                 Some(StdioProtocol::Mcp) => StdioFace::Mcp,
                 Some(StdioProtocol::A2e) | None => StdioFace::A2e,
             };
-            let guest = Guest { arguments, startup, face, role };
+            let guest = Guest {
+                arguments,
+                startup,
+                face,
+                role,
+            };
             guest.stay(&mut signals).await
         }
         Err(error) => Err(error.into()),
@@ -85,8 +94,16 @@ async fn host(
     terminal::keep_out(server.host().redactor());
     settings.keep_last_good();
     let mut reloads = Reloads::begin(arguments, settings);
-    server.host().notices().iter().for_each(|notice| tracing::warn!("{notice}"));
-    let tty = if arguments.no_prompt { None } else { prompt::terminal(&settings.config.approvals) };
+    server
+        .host()
+        .notices()
+        .iter()
+        .for_each(|notice| tracing::warn!("{notice}"));
+    let tty = if arguments.no_prompt {
+        None
+    } else {
+        prompt::terminal(&settings.config.approvals)
+    };
     let asking = tty.map(|tty| prompt::spawn(server.host(), tty));
     let mut conversation = std::pin::pin!(conversation);
     loop {
@@ -130,7 +147,11 @@ impl Guest<'_> {
     /// Carries the agent's messages to one host after the other, until the agent leaves or a signal comes.
     async fn stay(mut self, signals: &mut EndSignals) -> anyhow::Result<Exit> {
         // Away from a terminal this signal has hosts read their files again; it must not end a process that joined.
-        let _hangup = if std::io::stderr().is_terminal() { None } else { signal(SignalKind::hangup()).ok() };
+        let _hangup = if std::io::stderr().is_terminal() {
+            None
+        } else {
+            signal(SignalKind::hangup()).ok()
+        };
         let limit = self.startup.settings.config.http.body_limit;
         let mut relay = StdioRelay::start(self.face, limit, std::io::stdin(), std::io::stdout());
         let mut problem = None;
@@ -227,7 +248,14 @@ impl Guest<'_> {
         let conversation = async {
             relay.carry(connection).await;
         };
-        host(&server, self.arguments, &self.startup, signals, conversation).await;
+        host(
+            &server,
+            self.arguments,
+            &self.startup,
+            signals,
+            conversation,
+        )
+        .await;
         end(server).await;
     }
 }

@@ -25,8 +25,17 @@ impl<'a> Reloads<'a> {
     pub(super) fn begin(arguments: &'a ServeArgs, settings: &Settings) -> Self {
         // On a terminal the signal says that the terminal is gone, and then the host goes too.
         let in_background = !std::io::stderr().is_terminal();
-        let hangup = if in_background { signal(SignalKind::hangup()).ok() } else { None };
-        Self { arguments, watch: Watch::on(watched(settings)), hangup, broken: broken(settings) }
+        let hangup = if in_background {
+            signal(SignalKind::hangup()).ok()
+        } else {
+            None
+        };
+        Self {
+            arguments,
+            watch: Watch::on(watched(settings)),
+            hangup,
+            broken: broken(settings),
+        }
     }
 
     /// Waits for a reason to read the files again.
@@ -51,8 +60,10 @@ impl<'a> Reloads<'a> {
             Err(error) => return self.refuse(server, &format!("{error:#}")),
         };
         // A file that broke while the host runs: what it said before is in force, all of it, and stays so.
-        let newly =
-            settings.files.iter().find(|file| file.broken.is_some() && !self.broken.contains(&file.path));
+        let newly = settings
+            .files
+            .iter()
+            .find(|file| file.broken.is_some() && !self.broken.contains(&file.path));
         if let Some(broken) = newly.and_then(|file| file.broken.as_ref()) {
             return self.refuse(server, &broken.errors);
         }
@@ -66,7 +77,11 @@ impl<'a> Reloads<'a> {
             return;
         }
         settings.warnings().for_each(|warning| self.say(&warning));
-        server.host().notices().iter().for_each(|notice| self.say(&notice.to_string()));
+        server
+            .host()
+            .notices()
+            .iter()
+            .for_each(|notice| self.say(&notice.to_string()));
         if !reloaded.changed.is_empty() {
             self.tell(&format!(
                 "the configuration was read again; in force: {}",
@@ -75,7 +90,9 @@ impl<'a> Reloads<'a> {
         }
         if !reloaded.after_restart.is_empty() {
             let waiting = reloaded.after_restart.join(", ");
-            self.say(&format!("changed, and taken up when the host is started again: {waiting}"));
+            self.say(&format!(
+                "changed, and taken up when the host is started again: {waiting}"
+            ));
         }
     }
 
@@ -114,13 +131,25 @@ impl<'a> Reloads<'a> {
 }
 
 fn broken(settings: &Settings) -> Vec<PathBuf> {
-    settings.files.iter().filter(|file| file.broken.is_some()).map(|file| file.path.clone()).collect()
+    settings
+        .files
+        .iter()
+        .filter(|file| file.broken.is_some())
+        .map(|file| file.path.clone())
+        .collect()
 }
 
 /// Every file that says something, and the list of what is trusted.
 fn watched(settings: &Settings) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = settings.files.iter().map(|file| file.path.clone()).collect();
+    let mut files: Vec<PathBuf> = settings
+        .files
+        .iter()
+        .map(|file| file.path.clone())
+        .collect();
     files.extend(settings.plans.files.iter().cloned());
     files.push(settings.place.data_dir.join("trust.json"));
-    files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect()
+    files
+        .iter()
+        .map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()))
+        .collect()
 }

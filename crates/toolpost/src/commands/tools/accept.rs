@@ -44,7 +44,11 @@ struct Kept {
 
 pub(super) async fn run(arguments: AcceptArgs) -> anyhow::Result<Exit> {
     let shows = arguments.show || (arguments.target.is_none() && !arguments.all);
-    let purpose = if shows { Purpose::LookAtServers } else { Purpose::Accept };
+    let purpose = if shows {
+        Purpose::LookAtServers
+    } else {
+        Purpose::Accept
+    };
     let mut host = reach::reach(&arguments.place, &arguments.policy, purpose).await?;
     let done = accept(&mut host, &arguments, shows).await;
     host.close().await;
@@ -70,9 +74,14 @@ async fn accept(host: &mut Reached, arguments: &AcceptArgs, shows: bool) -> anyh
         accepted.push(&what.tool);
     }
     if arguments.json {
-        say!("{}", serde_json::to_string_pretty(&json!({ "accepted": accepted }))?);
+        say!(
+            "{}",
+            serde_json::to_string_pretty(&json!({ "accepted": accepted }))?
+        );
     } else {
-        accepted.iter().for_each(|tool| say!("{tool} can be used now"));
+        accepted
+            .iter()
+            .for_each(|tool| say!("{tool} can be used now"));
     }
     Ok(Exit::Done)
 }
@@ -88,12 +97,18 @@ fn meant(sources: Vec<SourceReport>, target: Option<&str>) -> anyhow::Result<Vec
             .quarantined
             .into_iter()
             .filter(|what| whole || target.is_some_and(|target| target == what.tool.as_str()));
-        kept.extend(wanted.map(|what| Kept { source: report.name.clone(), what }));
+        kept.extend(wanted.map(|what| Kept {
+            source: report.name.clone(),
+            what,
+        }));
     }
     match target {
         Some(target) if kept.is_empty() && !known => {
             let hint = "hint: `toolpost tools accept` shows what is kept back";
-            bail!("`{}` is no source, and no tool that is kept back\n{hint}", spelled_out(target))
+            bail!(
+                "`{}` is no source, and no tool that is kept back\n{hint}",
+                spelled_out(target)
+            )
         }
         Some(_) | None => Ok(kept),
     }
@@ -103,14 +118,21 @@ fn show(kept: &[Kept], as_json: bool) -> anyhow::Result<()> {
     if as_json {
         let row = |Kept { source, what }: &Kept| json!({ "source": source, "tool": what.tool, "change": what.change, "diff": what.diff, "digest": what.digest });
         let rows: Vec<Value> = kept.iter().map(row).collect();
-        say!("{}", serde_json::to_string_pretty(&json!({ "quarantined": rows }))?);
+        say!(
+            "{}",
+            serde_json::to_string_pretty(&json!({ "quarantined": rows }))?
+        );
         return Ok(());
     }
     if kept.is_empty() {
         say!("nothing is kept back");
     }
     for Kept { what, .. } in kept {
-        say!("{} {}", styled(BOLD, &what.tool), styled(CYAN, format!("({})", spelled_out(&what.change))));
+        say!(
+            "{} {}",
+            styled(BOLD, &what.tool),
+            styled(CYAN, format!("({})", spelled_out(&what.change)))
+        );
         for line in what.diff.lines() {
             let shown = format!("  {}", spelled_out(line));
             match line.chars().next() {
@@ -128,11 +150,18 @@ async fn agreed(count: usize) -> anyhow::Result<bool> {
         let message = "there is no terminal to ask on\nhint: look with `--show`, then say `--yes`";
         return Err(UsageError(message.into()).into());
     };
-    let what = if count == 1 { "this definition".to_owned() } else { format!("these {count} definitions") };
+    let what = if count == 1 {
+        "this definition".to_owned()
+    } else {
+        format!("these {count} definitions")
+    };
     tty.forget_typed();
     tty.say(&format!("accept {what}? [y/N] ")).await?;
     match tty.line().await? {
-        Typed::Line(line) => Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")),
+        Typed::Line(line) => Ok(matches!(
+            line.trim().to_ascii_lowercase().as_str(),
+            "y" | "yes"
+        )),
         Typed::Nothing => Ok(false),
     }
 }

@@ -47,7 +47,11 @@ enum End {
 impl End {
     fn of(result: &ToolResult) -> Self {
         let (class, code, message) = match &result.error {
-            Some(error) => (Some(error.class), error.code.as_ref(), error.message.as_str()),
+            Some(error) => (
+                Some(error.class),
+                error.code.as_ref(),
+                error.message.as_str(),
+            ),
             None => (None, "", ""),
         };
         match result.outcome {
@@ -88,11 +92,16 @@ pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<Check> {
         speechless: Vec::new(),
         checks: Vec::new(),
     };
-    let schema = tool.schema.as_ref().map_or(json!({}), |schema| (**schema.value()).clone());
+    let schema = tool
+        .schema
+        .as_ref()
+        .map_or(json!({}), |schema| (**schema.value()).clone());
     let fits = |arguments: &Value| {
-        tool.schema
-            .as_ref()
-            .is_none_or(|schema| schema.violations(arguments).is_ok_and(|found| found.is_empty()))
+        tool.schema.as_ref().is_none_or(|schema| {
+            schema
+                .violations(arguments)
+                .is_ok_and(|found| found.is_empty())
+        })
     };
     let probes = Probes::of(&schema, fits);
     trial.empty_input(&probes).await;
@@ -137,11 +146,17 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     fn passed(&mut self, name: CheckName, message: impl std::fmt::Display) {
-        self.checks.push(Check::passed(name, format!("`{}`: {message}", self.tool.name)));
+        self.checks.push(Check::passed(
+            name,
+            format!("`{}`: {message}", self.tool.name),
+        ));
     }
 
     fn failed(&mut self, name: CheckName, message: impl std::fmt::Display) {
-        self.checks.push(Check::failed(name, format!("`{}`: {message}", self.tool.name)));
+        self.checks.push(Check::failed(
+            name,
+            format!("`{}`: {message}", self.tool.name),
+        ));
     }
 
     /// One call to its end. What it printed is kept, and so is a failure without words.
@@ -164,7 +179,9 @@ impl Trial<'_> {
             match event.map(|event| event.body) {
                 None => break,
                 Some(EventBody::Output(chunk)) => self.printed.push_str(&chunk.text),
-                Some(EventBody::Stage { stage: Stage::Execute }) if stop == Stop::ByCancel => {
+                Some(EventBody::Stage {
+                    stage: Stage::Execute,
+                }) if stop == Stop::ByCancel => {
                     cancel_at = Some(Instant::now() + SHORT);
                 }
                 Some(_) => {}
@@ -172,7 +189,9 @@ impl Trial<'_> {
         }
         let end = End::of(call.handle.answer().await.result());
         match &end {
-            End::Failed(None) => self.speechless.push(format!("{about}: it fails without a message")),
+            End::Failed(None) => self
+                .speechless
+                .push(format!("{about}: it fails without a message")),
             End::Broke(message) => self.speechless.push(format!("{about}: {message}")),
             End::Failed(Some(_)) | End::Succeeded | End::Stopped => {}
         }
@@ -181,20 +200,30 @@ impl Trial<'_> {
 
     async fn empty_input(&mut self, probes: &Probes) {
         let name = CheckName::EmptyInput;
-        match self.call("without arguments", &json!({}), Stop::AtDeadline(PATIENCE)).await {
+        match self
+            .call("without arguments", &json!({}), Stop::AtDeadline(PATIENCE))
+            .await
+        {
             End::Succeeded => {
                 if probes.demands {
-                    self.faults.push("it works without arguments, though its schema demands some".to_owned());
+                    self.faults.push(
+                        "it works without arguments, though its schema demands some".to_owned(),
+                    );
                 }
                 self.passed(name, "it answers without arguments");
             }
             End::Failed(message) => {
                 let said = message.unwrap_or_else(|| "no reason given".to_owned());
-                self.passed(name, format!("it refuses to work without arguments: {said}"));
+                self.passed(
+                    name,
+                    format!("it refuses to work without arguments: {said}"),
+                );
             }
             End::Broke(message) => {
-                let told =
-                    format!("`{}`: without arguments it does not return a result: {message}", self.tool.name);
+                let told = format!(
+                    "`{}`: without arguments it does not return a result: {message}",
+                    self.tool.name
+                );
                 let check = Check::failed(name, told);
                 self.checks.push(match raised(&message) {
                     // Amplifier counts these as slips of the code, and every other one as a way to refuse.
@@ -210,10 +239,17 @@ impl Trial<'_> {
         let name = CheckName::WrongTypes;
         let mut broke = None;
         for probe in wrong {
-            match self.call(&probe.about, &probe.arguments, Stop::AtDeadline(PATIENCE)).await {
-                End::Succeeded => self.faults.push(format!("it works although {}", probe.about)),
+            match self
+                .call(&probe.about, &probe.arguments, Stop::AtDeadline(PATIENCE))
+                .await
+            {
+                End::Succeeded => self
+                    .faults
+                    .push(format!("it works although {}", probe.about)),
                 End::Failed(_) => {}
-                End::Broke(message) => broke = broke.or(Some(format!("{}: {message}", probe.about))),
+                End::Broke(message) => {
+                    broke = broke.or(Some(format!("{}: {message}", probe.about)));
+                }
                 End::Stopped => broke = broke.or(Some(format!("{}: it does not end", probe.about))),
             }
         }
@@ -229,10 +265,16 @@ impl Trial<'_> {
 
     /// What the schema allows must at least not break the tool; that it fails is its right.
     async fn fitting(&mut self, arguments: &Value) {
-        if let End::Broke(message) =
-            self.call("what its schema allows", arguments, Stop::AtDeadline(PATIENCE)).await
+        if let End::Broke(message) = self
+            .call(
+                "what its schema allows",
+                arguments,
+                Stop::AtDeadline(PATIENCE),
+            )
+            .await
         {
-            self.faults.push(format!("what its schema allows breaks it: {message}"));
+            self.faults
+                .push(format!("what its schema allows breaks it: {message}"));
         }
         if self.tool.schema.is_some() {
             match self.faults.first().cloned() {
@@ -247,16 +289,24 @@ impl Trial<'_> {
         }
         match self.speechless.first().cloned() {
             Some(call) => self.failed(CheckName::ErrorHandling, call),
-            None => self.passed(CheckName::ErrorHandling, "every failure is a result that says why"),
+            None => self.passed(
+                CheckName::ErrorHandling,
+                "every failure is a result that says why",
+            ),
         }
     }
 
     /// What `execute` really gave back, where somebody could see it.
     async fn results(&mut self) {
-        let Some(seen) = self.bench.observed(&self.tool.name).await else { return };
+        let Some(seen) = self.bench.observed(&self.tool.name).await else {
+            return;
+        };
         match seen.iter().find(|kind| *kind != "ToolResult") {
             Some(kind) => {
-                self.failed(CheckName::ResultType, format!("`execute` returns a {kind}, not a ToolResult"));
+                self.failed(
+                    CheckName::ResultType,
+                    format!("`execute` returns a {kind}, not a ToolResult"),
+                );
             }
             None if seen.is_empty() => {}
             None => self.passed(CheckName::ResultType, "`execute` returns a ToolResult"),
@@ -266,7 +316,12 @@ impl Trial<'_> {
     /// The process that the next call goes to. One that was ended is started anew by the next call.
     async fn settled(&mut self) -> Option<String> {
         if self.bench.is_in_process() && self.bench.process().await.is_none() {
-            self.call("after its process was ended", &json!({}), Stop::AtDeadline(PATIENCE)).await;
+            self.call(
+                "after its process was ended",
+                &json!({}),
+                Stop::AtDeadline(PATIENCE),
+            )
+            .await;
         }
         self.bench.process().await
     }
@@ -275,18 +330,33 @@ impl Trial<'_> {
         let lost = "it did not stop when its time was over, and its process had to be ended\nhint: what blocks belongs \
                     into `asyncio.to_thread` or a child process";
         let kept = "it ends with its deadline, and serves on";
-        self.survives(CheckName::Deadline, arguments, Stop::AtDeadline(SHORT), kept, lost).await;
+        self.survives(
+            CheckName::Deadline,
+            arguments,
+            Stop::AtDeadline(SHORT),
+            kept,
+            lost,
+        )
+        .await;
     }
 
     async fn cancel(&mut self, arguments: &Value) {
         let lost = "it did not stop when it was canceled, and its process had to be ended\nhint: let \
                     `asyncio.CancelledError` through";
         let kept = "it ends when it is canceled, and serves on";
-        self.survives(CheckName::Cancel, arguments, Stop::ByCancel, kept, lost).await;
+        self.survives(CheckName::Cancel, arguments, Stop::ByCancel, kept, lost)
+            .await;
     }
 
     /// A call that is told to stop must not cost the module its process.
-    async fn survives(&mut self, name: CheckName, arguments: &Value, stop: Stop, kept: &str, lost: &str) {
+    async fn survives(
+        &mut self,
+        name: CheckName,
+        arguments: &Value,
+        stop: Stop,
+        kept: &str,
+        lost: &str,
+    ) {
         let before = self.settled().await;
         if self.bench.is_in_process() && before.is_none() {
             self.failed(name, "its process ends before it can be told to stop");
@@ -301,11 +371,18 @@ impl Trial<'_> {
     }
 
     fn noise(&mut self) {
-        let first = self.printed.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
+        let first = self
+            .printed
+            .lines()
+            .find(|line| !line.trim().is_empty())
+            .map(str::to_owned);
         match first {
             Some(line) => {
                 let hint = "hint: use `logging`; where a host talks over standard output, printing breaks it";
-                self.failed(CheckName::PrintNoise, format!("it prints when it is called: {line}\n{hint}"));
+                self.failed(
+                    CheckName::PrintNoise,
+                    format!("it prints when it is called: {line}\n{hint}"),
+                );
             }
             None => self.passed(CheckName::PrintNoise, "it prints nothing when it is called"),
         }

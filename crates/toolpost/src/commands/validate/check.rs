@@ -126,7 +126,11 @@ mod tests {
 
     #[test]
     fn the_word_is_the_one_in_json() {
-        let first_and_last = [CheckName::ModuleImportable, CheckName::OnSessionReadyAsync, CheckName::Cancel];
+        let first_and_last = [
+            CheckName::ModuleImportable,
+            CheckName::OnSessionReadyAsync,
+            CheckName::Cancel,
+        ];
         for name in first_and_last {
             assert_eq!(serde_json::to_value(name).unwrap(), name.as_str());
         }

@@ -40,9 +40,20 @@ pub(super) fn module_id(text: &str) -> Option<String> {
 /// Every entry point of the group.
 fn entries(text: &str) -> Result<Vec<(String, String)>, toml::de::Error> {
     let project: PyProject = toml::from_str(text)?;
-    let standard = project.project.map(|project| project.entry_points).unwrap_or_default();
-    let poetry = project.tool.and_then(|tool| tool.poetry).map(|poetry| poetry.plugins).unwrap_or_default();
-    Ok([standard, poetry].into_iter().filter_map(|mut table| table.remove(GROUP)).flatten().collect())
+    let standard = project
+        .project
+        .map(|project| project.entry_points)
+        .unwrap_or_default();
+    let poetry = project
+        .tool
+        .and_then(|tool| tool.poetry)
+        .map(|poetry| poetry.plugins)
+        .unwrap_or_default();
+    Ok([standard, poetry]
+        .into_iter()
+        .filter_map(|mut table| table.remove(GROUP))
+        .flatten()
+        .collect())
 }
 
 /// Judges the text of a `pyproject.toml`. `None`: there is none. `package` is what the module is imported as.
@@ -56,7 +67,10 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
     let entries = match entries(text) {
         Ok(entries) => entries,
         Err(error) => {
-            return Check::failed(name, format!("`pyproject.toml` cannot be read: {}", error.message()));
+            return Check::failed(
+                name,
+                format!("`pyproject.toml` cannot be read: {}", error.message()),
+            );
         }
     };
     if entries.is_empty() {
@@ -78,7 +92,10 @@ pub(super) fn check(text: Option<&str>, package: Option<&str>) -> Check {
         None => {
             let (id, target) = &entries[0];
             let wanted = package.unwrap_or("my_package");
-            Check::failed(name, format!("`{id}` is `{target}`, and `mount` is at `{wanted}:mount`"))
+            Check::failed(
+                name,
+                format!("`{id}` is `{target}`, and `mount` is at `{wanted}:mount`"),
+            )
         }
     }
 }
@@ -89,8 +106,9 @@ mod tests {
 
     #[test]
     fn the_entry_point_must_lead_to_mount() {
-        let entry =
-            |target: &str| format!("[project.entry-points.\"amplifier.modules\"]\nmy-tool = \"{target}\"\n");
+        let entry = |target: &str| {
+            format!("[project.entry-points.\"amplifier.modules\"]\nmy-tool = \"{target}\"\n")
+        };
         for (text, passed, severity) in [
             (Some(entry("pkg:mount")), true, Severity::Info),
             (Some(entry("other:mount")), false, Severity::Error),
@@ -101,12 +119,21 @@ mod tests {
                 true,
                 Severity::Info,
             ),
-            (Some("[project]\nname = \"x\"".to_owned()), false, Severity::Error),
+            (
+                Some("[project]\nname = \"x\"".to_owned()),
+                false,
+                Severity::Error,
+            ),
             (Some("[project".to_owned()), false, Severity::Error),
             (None, false, Severity::Warning),
         ] {
             let check = super::check(text.as_deref(), Some("pkg"));
-            assert_eq!((check.passed, check.severity), (passed, severity), "{text:?}: {}", check.message);
+            assert_eq!(
+                (check.passed, check.severity),
+                (passed, severity),
+                "{text:?}: {}",
+                check.message
+            );
         }
     }
 }

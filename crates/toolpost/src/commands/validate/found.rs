@@ -36,27 +36,40 @@ pub(super) fn find(path: &Path) -> (Vec<Check>, Option<Found>) {
             format!("`amplifier.toml`: {}", runs_as(&resolved.transport)),
         ));
         checks.push(match found {
-            ModuleType::Tool => {
-                Check::passed(CheckName::ModuleType, "its manifest says that it brings tools")
-            }
+            ModuleType::Tool => Check::passed(
+                CheckName::ModuleType,
+                "its manifest says that it brings tools",
+            ),
             other => Check::failed(
                 CheckName::ModuleType,
                 format!("its manifest says that it is a module of type `{other}`"),
             ),
         });
     }
-    checks.extend(resolved.notes.iter().map(|note| Check::failed(CheckName::Manifest, note).mildly()));
+    checks.extend(
+        resolved
+            .notes
+            .iter()
+            .map(|note| Check::failed(CheckName::Manifest, note).mildly()),
+    );
     let id = ModuleId::new(module_id(path, pyproject.as_deref()));
-    (checks, Some(Found { id, path: path.to_owned(), pyproject }))
+    (
+        checks,
+        Some(Found {
+            id,
+            path: path.to_owned(),
+            pyproject,
+        }),
+    )
 }
 
 fn unresolved(path: &Path, error: &ResolveError) -> Check {
     let name = match error {
         ResolveError::Manifest { .. } => CheckName::Manifest,
         ResolveError::WrongType { .. } => CheckName::ModuleType,
-        ResolveError::PathNotFound { .. } | ResolveError::NoArtifact { .. } | ResolveError::Io { .. } => {
-            CheckName::ModuleImportable
-        }
+        ResolveError::PathNotFound { .. }
+        | ResolveError::NoArtifact { .. }
+        | ResolveError::Io { .. } => CheckName::ModuleImportable,
     };
     let mut message = error.to_string();
     if name == CheckName::ModuleImportable && environment::is_crate_without_manifest(path) {
@@ -72,7 +85,9 @@ fn runs_as(transport: &Transport) -> String {
     match transport {
         Transport::Python => "a Python package".to_owned(),
         Transport::Wasm { sha256: None, .. } => "a WebAssembly component".to_owned(),
-        Transport::Wasm { sha256: Some(_), .. } => "a WebAssembly component with a digest".to_owned(),
+        Transport::Wasm {
+            sha256: Some(_), ..
+        } => "a WebAssembly component with a digest".to_owned(),
         Transport::Grpc { endpoint } => format!("a service at `{endpoint}`"),
         Transport::Rust { name } => format!("the program `{name}`"),
     }
@@ -83,7 +98,12 @@ fn module_id(path: &Path, pyproject: Option<&str>) -> String {
     if let Some(id) = pyproject.and_then(entry_point::module_id) {
         return id;
     }
-    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or("module");
-    let bare = name.strip_prefix("amplifier_module_").or_else(|| name.strip_prefix("amplifier-module-"));
+    let name = path
+        .file_stem()
+        .and_then(|name| name.to_str())
+        .unwrap_or("module");
+    let bare = name
+        .strip_prefix("amplifier_module_")
+        .or_else(|| name.strip_prefix("amplifier-module-"));
     bare.unwrap_or(name).replace('_', "-")
 }

@@ -32,17 +32,27 @@ impl Probes {
     pub(super) fn of(schema: &Value, fits: impl Fn(&Value) -> bool) -> Self {
         let made = made_up(schema, schema, 0);
         // Arguments are an object, also where the schema does not say so.
-        let made = if made.is_object() { made } else { object(schema, schema, 0) };
+        let made = if made.is_object() {
+            made
+        } else {
+            object(schema, schema, 0)
+        };
         let fitting = made.as_object().filter(|_| fits(&made)).cloned();
         let base = fitting.clone().unwrap_or_default();
         let properties = schema["properties"].as_object();
-        let wrong = properties.into_iter().flatten().filter_map(|(name, property)| {
-            let (kind, value) = wrong_for(schema, property)?;
-            let mut arguments = base.clone();
-            arguments.insert(name.clone(), value);
-            let arguments = Value::Object(arguments);
-            (!fits(&arguments)).then(|| Probe { about: format!("`{name}` is {kind}"), arguments })
-        });
+        let wrong = properties
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, property)| {
+                let (kind, value) = wrong_for(schema, property)?;
+                let mut arguments = base.clone();
+                arguments.insert(name.clone(), value);
+                let arguments = Value::Object(arguments);
+                (!fits(&arguments)).then(|| Probe {
+                    about: format!("`{name}` is {kind}"),
+                    arguments,
+                })
+            });
         Self {
             wrong: wrong.take(MOST_WRONG).collect(),
             demands: !fits(&json!({})),
@@ -61,7 +71,9 @@ fn made_up(schema: &Value, root: &Value, depth: usize) -> Value {
         return named.clone();
     }
     for choice in ["anyOf", "oneOf", "allOf"] {
-        if let Some(first) = schema[choice].as_array().and_then(|choices| choices.first())
+        if let Some(first) = schema[choice]
+            .as_array()
+            .and_then(|choices| choices.first())
             && schema.get("type").is_none()
         {
             return made_up(first, root, depth + 1);
@@ -71,7 +83,9 @@ fn made_up(schema: &Value, root: &Value, depth: usize) -> Value {
         Some("object") => object(schema, root, depth),
         Some("array") => {
             let count = schema["minItems"].as_u64().unwrap_or(0).min(8);
-            (0..count).map(|_| made_up(&schema["items"], root, depth + 1)).collect()
+            (0..count)
+                .map(|_| made_up(&schema["items"], root, depth + 1))
+                .collect()
         }
         Some("string") => string(schema),
         Some("integer") => json!(number(schema).ceil() as i64),
@@ -86,27 +100,46 @@ fn made_up(schema: &Value, root: &Value, depth: usize) -> Value {
 /// What a schema itself says is a value of its.
 fn named(schema: &Value) -> Option<&Value> {
     let first = |key: &str| schema[key].as_array().and_then(|values| values.first());
-    first("examples").or(schema.get("const")).or(schema.get("default")).or(first("enum"))
+    first("examples")
+        .or(schema.get("const"))
+        .or(schema.get("default"))
+        .or(first("enum"))
 }
 
 /// Follows a reference within the schema, once.
 fn referred<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
-    let pointer = schema["$ref"].as_str().and_then(|text| text.strip_prefix('#'));
-    pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
+    let pointer = schema["$ref"]
+        .as_str()
+        .and_then(|text| text.strip_prefix('#'));
+    pointer
+        .and_then(|pointer| root.pointer(pointer))
+        .unwrap_or(schema)
 }
 
 fn kind(schema: &Value) -> Option<&str> {
     match &schema["type"] {
         Value::String(kind) => Some(kind),
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null"),
         _ => None,
     }
 }
 
 /// Only what is required: the fewer arguments, the less a call does.
 fn object(schema: &Value, root: &Value, depth: usize) -> Value {
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let value = |name: &str| (name.to_owned(), made_up(&schema["properties"][name], root, depth + 1));
+    let required = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let value = |name: &str| {
+        (
+            name.to_owned(),
+            made_up(&schema["properties"][name], root, depth + 1),
+        )
+    };
     Value::Object(required.map(value).collect::<Map<_, _>>())
 }
 
@@ -121,7 +154,9 @@ fn string(schema: &Value) -> Value {
         _ => "text",
     };
     let shortest = schema["minLength"].as_u64().unwrap_or(0).min(10_000) as usize;
-    let longest = schema["maxLength"].as_u64().map_or(usize::MAX, |length| length as usize);
+    let longest = schema["maxLength"]
+        .as_u64()
+        .map_or(usize::MAX, |length| length as usize);
     json!(
         by_format
             .chars()
@@ -136,7 +171,9 @@ fn number(schema: &Value) -> f64 {
     let bound = |key: &str| schema[key].as_f64();
     let least = bound("minimum").or(bound("exclusiveMinimum").map(|least| least + 1.0));
     let most = bound("maximum").or(bound("exclusiveMaximum").map(|most| most - 1.0));
-    let near = 1.0_f64.max(least.unwrap_or(f64::MIN)).min(most.unwrap_or(f64::MAX));
+    let near = 1.0_f64
+        .max(least.unwrap_or(f64::MIN))
+        .min(most.unwrap_or(f64::MAX));
     match bound("multipleOf").filter(|step| *step > 0.0) {
         Some(step) => (near / step).ceil() * step,
         None => near,
@@ -159,14 +196,19 @@ mod tests {
     use super::*;
 
     fn fits(schema: &Value, arguments: &Value) -> bool {
-        jsonschema::validator_for(schema).unwrap().is_valid(arguments)
+        jsonschema::validator_for(schema)
+            .unwrap()
+            .is_valid(arguments)
     }
 
     fn check(schema: &Value, fitting: Option<&Value>, wrong: &[(&str, Value)]) {
         let probes = Probes::of(schema, |arguments| fits(schema, arguments));
         assert_eq!(probes.fitting.as_ref(), fitting, "{schema}");
-        let found: Vec<_> =
-            probes.wrong.iter().map(|one| (one.about.as_str(), one.arguments.clone())).collect();
+        let found: Vec<_> = probes
+            .wrong
+            .iter()
+            .map(|one| (one.about.as_str(), one.arguments.clone()))
+            .collect();
         assert_eq!(found, wrong, "{schema}");
     }
 
@@ -178,11 +220,18 @@ mod tests {
             Some(&json!({ "a": "text" })),
             &[
                 ("`a` is a number", json!({ "a": 5 })),
-                ("`b` is a text", json!({ "a": "text", "b": "not of this kind" })),
+                (
+                    "`b` is a text",
+                    json!({ "a": "text", "b": "not of this kind" }),
+                ),
             ],
         );
         check(&json!({}), Some(&json!({})), &[]);
-        check(&json!({ "type": "object", "properties": { "free": {} } }), Some(&json!({})), &[]);
+        check(
+            &json!({ "type": "object", "properties": { "free": {} } }),
+            Some(&json!({})),
+            &[],
+        );
     }
 
     #[test]
@@ -190,12 +239,21 @@ mod tests {
         for (property, value) in [
             (json!({ "enum": ["create", "list"] }), json!("create")),
             (json!({ "type": "integer", "default": 7 }), json!(7)),
-            (json!({ "type": "string", "examples": ["a.txt"] }), json!("a.txt")),
-            (json!({ "type": "integer", "minimum": 10, "multipleOf": 4 }), json!(12)),
+            (
+                json!({ "type": "string", "examples": ["a.txt"] }),
+                json!("a.txt"),
+            ),
+            (
+                json!({ "type": "integer", "minimum": 10, "multipleOf": 4 }),
+                json!(12),
+            ),
             (json!({ "type": "number", "maximum": -2 }), json!(-2.0)),
             (json!({ "type": "string", "minLength": 6 }), json!("textxx")),
             (json!({ "type": "string", "maxLength": 2 }), json!("te")),
-            (json!({ "type": "string", "format": "date" }), json!("2024-01-31")),
+            (
+                json!({ "type": "string", "format": "date" }),
+                json!("2024-01-31"),
+            ),
             (json!({ "type": ["null", "boolean"] }), json!(false)),
             (
                 json!({ "anyOf": [{ "type": "array", "items": { "type": "string" }, "minItems": 1 }] }),
@@ -203,8 +261,7 @@ mod tests {
             ),
             (json!({ "$ref": "#/$defs/inner" }), json!({ "b": "text" })),
         ] {
-            let inner =
-                json!({ "type": "object", "properties": { "b": { "type": "string" } }, "required": ["b"] });
+            let inner = json!({ "type": "object", "properties": { "b": { "type": "string" } }, "required": ["b"] });
             let schema = json!({
                 "type": "object", "properties": { "a": property }, "required": ["a"], "$defs": { "inner": inner }
             });

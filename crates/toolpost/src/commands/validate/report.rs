@@ -45,12 +45,22 @@ pub(crate) struct Report {
 
 impl Check {
     pub(crate) fn passed(name: CheckName, message: impl AsRef<str>) -> Self {
-        Self { name, passed: true, message: told(message.as_ref()), severity: Severity::Info }
+        Self {
+            name,
+            passed: true,
+            message: told(message.as_ref()),
+            severity: Severity::Info,
+        }
     }
 
     /// Failed, with the weight that the check has.
     pub(crate) fn failed(name: CheckName, message: impl AsRef<str>) -> Self {
-        Self { name, passed: false, message: told(message.as_ref()), severity: name.weight() }
+        Self {
+            name,
+            passed: false,
+            message: told(message.as_ref()),
+            severity: name.weight(),
+        }
     }
 
     /// The same with less weight than usual, or more.
@@ -80,7 +90,12 @@ impl Report {
     /// The checks in their order. Those of one name stay in the order in which they were made.
     pub(crate) fn new(module_path: String, mut checks: Vec<Check>) -> Self {
         checks.sort_by_key(|check| check.name);
-        Self { module_type: "tool", module_path, passed: !checks.iter().any(Check::is_error), checks }
+        Self {
+            module_type: "tool",
+            module_path,
+            passed: !checks.iter().any(Check::is_error),
+            checks,
+        }
     }
 
     pub(crate) fn is_passed(&self) -> bool {
@@ -89,7 +104,12 @@ impl Report {
 
     /// `PASSED: 18/18 checks passed (0 errors, 0 warnings)`
     fn summary(&self) -> String {
-        let failed = |severity| self.checks.iter().filter(|c| !c.passed && c.severity == severity).count();
+        let failed = |severity| {
+            self.checks
+                .iter()
+                .filter(|c| !c.passed && c.severity == severity)
+                .count()
+        };
         format!(
             "{}: {}/{} checks passed ({} errors, {} warnings)",
             if self.passed { "PASSED" } else { "FAILED" },
@@ -103,7 +123,12 @@ impl Report {
     /// For people: the sum first, then a line for each check, and a hint below those that failed.
     pub(crate) fn print(&self) {
         say!("{}", styled(BOLD, self.summary()));
-        let widest = self.checks.iter().map(|check| check.name.as_str().len()).max().unwrap_or_default();
+        let widest = self
+            .checks
+            .iter()
+            .map(|check| check.name.as_str().len())
+            .max()
+            .unwrap_or_default();
         for check in &self.checks {
             let mark = match (check.passed, check.severity) {
                 (true, _) => styled(GREEN, "ok     "),
@@ -112,7 +137,11 @@ impl Report {
                 (false, Severity::Info) => styled(YELLOW, "note   "),
             };
             let mut lines = check.message.lines();
-            say!("{mark}  {:<widest$}  {}", check.name.as_str(), lines.next().unwrap_or_default());
+            say!(
+                "{mark}  {:<widest$}  {}",
+                check.name.as_str(),
+                lines.next().unwrap_or_default()
+            );
             lines.for_each(|line| say!("{:width$}{line}", "", width = widest + 11));
         }
     }
@@ -128,17 +157,38 @@ mod tests {
         let warning = Check::failed(CheckName::Logging, "none");
         let error = Check::failed(CheckName::ToolExecute, "not async");
         let check = |checks: &[&Check], passed: bool, summary: &str| {
-            let report = Report::new("m".to_owned(), checks.iter().map(|&check| check.clone()).collect());
-            assert_eq!((report.is_passed(), report.summary().as_str()), (passed, summary));
+            let report = Report::new(
+                "m".to_owned(),
+                checks.iter().map(|&check| check.clone()).collect(),
+            );
+            assert_eq!(
+                (report.is_passed(), report.summary().as_str()),
+                (passed, summary)
+            );
         };
-        check(&[], true, "PASSED: 0/0 checks passed (0 errors, 0 warnings)");
-        check(&[&warning, &ok], true, "PASSED: 1/2 checks passed (0 errors, 1 warnings)");
-        check(&[&warning, &error, &ok], false, "FAILED: 1/3 checks passed (1 errors, 1 warnings)");
+        check(
+            &[],
+            true,
+            "PASSED: 0/0 checks passed (0 errors, 0 warnings)",
+        );
+        check(
+            &[&warning, &ok],
+            true,
+            "PASSED: 1/2 checks passed (0 errors, 1 warnings)",
+        );
+        check(
+            &[&warning, &error, &ok],
+            false,
+            "FAILED: 1/3 checks passed (1 errors, 1 warnings)",
+        );
     }
 
     #[test]
     fn what_a_module_says_is_short_and_harmless() {
-        let check = Check::failed(CheckName::ToolName, format!("\u{1b}[2J{}", "x".repeat(2000)));
+        let check = Check::failed(
+            CheckName::ToolName,
+            format!("\u{1b}[2J{}", "x".repeat(2000)),
+        );
         assert!(check.message.starts_with("\\u{1b}[2Jxx") && check.message.ends_with('…'));
         assert_eq!(check.message.chars().count(), LONGEST_MESSAGE + 1);
     }

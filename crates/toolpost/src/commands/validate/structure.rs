@@ -65,7 +65,11 @@ struct SeenSource {
 }
 
 /// Looks at what was mounted, and gives the tools that can be tried.
-pub(super) async fn examine(found: &Found, bench: &Workbench, checks: &mut Vec<Check>) -> Vec<TriedTool> {
+pub(super) async fn examine(
+    found: &Found,
+    bench: &Workbench,
+    checks: &mut Vec<Check>,
+) -> Vec<TriedTool> {
     match bench.inspect().await {
         Some(Ok(seen)) => match serde_json::from_value::<Inspection>(seen) {
             Ok(seen) => of_python(found, bench, seen, checks),
@@ -92,7 +96,9 @@ fn of_python(
     checks: &mut Vec<Check>,
 ) -> Vec<TriedTool> {
     let imported = |check: &mut SeenCheck| {
-        if let Some(core) = bench.core().filter(|_| check.passed && check.name == CheckName::ModuleImportable)
+        if let Some(core) = bench
+            .core()
+            .filter(|_| check.passed && check.name == CheckName::ModuleImportable)
         {
             check.message.push_str(&core);
         }
@@ -110,17 +116,34 @@ fn of_python(
             Check::failed(check.name, check.message)
         }
     }));
-    let Some(package) = seen.package else { return Vec::new() };
-    checks.push(entry_point::check(found.pyproject.as_deref(), Some(&package)));
-    checks.extend(seen.kind.and_then(|kind| kind.said).map(|said| module_type(&said)));
-    checks.extend(seen.source.into_iter().flat_map(|source| source_checks(&source)));
+    let Some(package) = seen.package else {
+        return Vec::new();
+    };
+    checks.push(entry_point::check(
+        found.pyproject.as_deref(),
+        Some(&package),
+    ));
+    checks.extend(
+        seen.kind
+            .and_then(|kind| kind.said)
+            .map(|said| module_type(&said)),
+    );
+    checks.extend(
+        seen.source
+            .into_iter()
+            .flat_map(|source| source_checks(&source)),
+    );
     // What did not get so far as to mount a tool did not get so far as to name its events either.
     if !seen.tools.is_empty() {
         checks.push(observability(&seen.events));
     }
     let mut tried = Vec::new();
     for tool in seen.tools {
-        if let Some(name) = tool.name.as_ref().filter(|name| !name.is_empty() && **name != tool.mounted) {
+        if let Some(name) = tool
+            .name
+            .as_ref()
+            .filter(|name| !name.is_empty() && **name != tool.mounted)
+        {
             let message = format!(
                 "`{name}` is mounted as `{}`: the model sees one name and calls another",
                 tool.mounted
@@ -128,9 +151,16 @@ fn of_python(
             checks.push(Check::failed(CheckName::MountName, message));
         }
         let schema = schema(&tool.mounted, &tool.schema, checks);
-        let declared = bench.declarations().into_iter().find(|one| native_name(one) == tool.mounted);
+        let declared = bench
+            .declarations()
+            .into_iter()
+            .find(|one| native_name(one) == tool.mounted);
         if let Some(declared) = declared {
-            tried.push(TriedTool { name: tool.mounted, wire: declared.tool_id.to_string(), schema });
+            tried.push(TriedTool {
+                name: tool.mounted,
+                wire: declared.tool_id.to_string(),
+                schema,
+            });
         }
     }
     tried
@@ -142,17 +172,26 @@ fn observability(events: &[String]) -> Check {
                        coordinator.register_contributor(\"observability.events\", \"my-tool\", lambda: [...])";
         return Check::failed(CheckName::ObservabilityEvents, message);
     }
-    Check::passed(CheckName::ObservabilityEvents, format!("it emits {}", listed(events)))
+    Check::passed(
+        CheckName::ObservabilityEvents,
+        format!("it emits {}", listed(events)),
+    )
 }
 
 /// Components and services: what they declare is all that can be seen of them.
 fn of_declarations(bench: &Workbench, checks: &mut Vec<Check>) -> Vec<TriedTool> {
     let (declarations, problems) = (bench.declarations(), bench.problems());
-    checks
-        .extend(problems.iter().map(|problem| Check::failed(CheckName::ModuleImportable, &problem.message)));
+    checks.extend(
+        problems
+            .iter()
+            .map(|problem| Check::failed(CheckName::ModuleImportable, &problem.message)),
+    );
     if declarations.is_empty() {
         if problems.is_empty() {
-            checks.push(Check::failed(CheckName::ProtocolCompliance, "it brings no tool"));
+            checks.push(Check::failed(
+                CheckName::ProtocolCompliance,
+                "it brings no tool",
+            ));
         }
         return Vec::new();
     }
@@ -162,8 +201,14 @@ fn of_declarations(bench: &Workbench, checks: &mut Vec<Check>) -> Vec<TriedTool>
     let mut tried = Vec::new();
     for declaration in declarations {
         let name = native_name(&declaration);
-        checks.push(Check::passed(CheckName::ProtocolCompliance, format!("`{name}` is a tool")));
-        checks.push(Check::passed(CheckName::ToolName, format!("`{name}`: its name is `{name}`")));
+        checks.push(Check::passed(
+            CheckName::ProtocolCompliance,
+            format!("`{name}` is a tool"),
+        ));
+        checks.push(Check::passed(
+            CheckName::ToolName,
+            format!("`{name}`: its name is `{name}`"),
+        ));
         checks.push(match declaration.description.trim() {
             "" => Check::failed(
                 CheckName::ToolDescription,
@@ -171,21 +216,41 @@ fn of_declarations(bench: &Workbench, checks: &mut Vec<Check>) -> Vec<TriedTool>
             ),
             text => Check::passed(
                 CheckName::ToolDescription,
-                format!("`{name}`: a description of {} characters", text.chars().count()),
+                format!(
+                    "`{name}`: a description of {} characters",
+                    text.chars().count()
+                ),
             ),
         });
-        let raw = bench.schema_of(&declaration.tool_id).unwrap_or_else(|| Arc::new(json!(null)));
+        let raw = bench
+            .schema_of(&declaration.tool_id)
+            .unwrap_or_else(|| Arc::new(json!(null)));
         checks.push(input_schema(&name, &raw));
         let schema = schema(&name, &raw, checks);
-        tried.push(TriedTool { name, wire: declaration.tool_id.to_string(), schema });
+        tried.push(TriedTool {
+            name,
+            wire: declaration.tool_id.to_string(),
+            schema,
+        });
     }
     tried
 }
 
 /// The name that the module itself has for a tool.
 fn native_name(declaration: &Declaration) -> String {
-    let mapped = declaration.external_mappings.iter().find(|mapping| mapping.system == "amplifier");
-    let last = || declaration.tool_id.as_str().rsplit('.').next().unwrap_or_default().to_owned();
+    let mapped = declaration
+        .external_mappings
+        .iter()
+        .find(|mapping| mapping.system == "amplifier");
+    let last = || {
+        declaration
+            .tool_id
+            .as_str()
+            .rsplit('.')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
     mapped.map_or_else(last, |mapping| mapping.native_id.clone())
 }
 
@@ -207,14 +272,18 @@ fn schema(name: &str, value: &Value, checks: &mut Vec<Check>) -> Option<Schema> 
     if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) {
         return None;
     }
-    let made = Schema::new(Arc::new(value.clone())).and_then(|schema| schema.check().map(|()| schema));
+    let made =
+        Schema::new(Arc::new(value.clone())).and_then(|schema| schema.check().map(|()| schema));
     let problem = match &made {
         Err(error) => Some(error.to_string()),
         Ok(_) => impossible(value),
     };
     checks.push(match &problem {
         Some(problem) => Check::failed(CheckName::InputSchemaValid, format!("`{name}`: {problem}")),
-        None => Check::passed(CheckName::InputSchemaValid, format!("`{name}`: a JSON Schema for an object")),
+        None => Check::passed(
+            CheckName::InputSchemaValid,
+            format!("`{name}`: a JSON Schema for an object"),
+        ),
     });
     made.ok()
 }
@@ -229,18 +298,31 @@ fn impossible(schema: &Value) -> Option<String> {
         ));
     }
     let properties = schema.get("properties").and_then(Value::as_object);
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let known = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
-    let mut unknown = required.filter_map(Value::as_str).filter(|name| !known(name));
-    unknown.next().map(|name| format!("it demands `{name}`, which is not among its properties"))
+    let mut unknown = required
+        .filter_map(Value::as_str)
+        .filter(|name| !known(name));
+    unknown
+        .next()
+        .map(|name| format!("it demands `{name}`, which is not among its properties"))
 }
 
 fn module_type(said: &str) -> Check {
     match said {
-        "tool" => Check::passed(CheckName::ModuleType, "`__amplifier_module_type__` is `tool`"),
+        "tool" => Check::passed(
+            CheckName::ModuleType,
+            "`__amplifier_module_type__` is `tool`",
+        ),
         other => Check::failed(
             CheckName::ModuleType,
-            format!("`__amplifier_module_type__` is `{other}`, so Amplifier does not look for tools in it"),
+            format!(
+                "`__amplifier_module_type__` is `{other}`, so Amplifier does not look for tools in it"
+            ),
         ),
     }
 }
@@ -249,7 +331,10 @@ fn source_checks(source: &SeenSource) -> Vec<Check> {
     let logging = if source.logs {
         Check::passed(CheckName::Logging, "it keeps a log")
     } else {
-        Check::failed(CheckName::Logging, "it keeps no log\nhint: logger = logging.getLogger(__name__)")
+        Check::failed(
+            CheckName::Logging,
+            "it keeps no log\nhint: logger = logging.getLogger(__name__)",
+        )
     };
     let prints = (!source.prints.is_empty()).then(|| {
         Check::failed(
@@ -263,7 +348,11 @@ fn source_checks(source: &SeenSource) -> Vec<Check> {
 /// A few of a list.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 5;
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let shown: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| format!("`{name}`"))
+        .collect();
     match names.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
@@ -279,7 +368,10 @@ mod tests {
         for (value, expected) in [
             (json!(null), None),
             (json!({}), None),
-            (json!({ "type": "object", "properties": { "a": {} }, "required": ["a"] }), Some(true)),
+            (
+                json!({ "type": "object", "properties": { "a": {} }, "required": ["a"] }),
+                Some(true),
+            ),
             (json!({ "properties": { "a": {} } }), Some(true)),
             (json!({ "type": "objct" }), Some(false)),
             (json!({ "type": "array" }), Some(false)),
@@ -289,7 +381,11 @@ mod tests {
         ] {
             let mut checks = Vec::new();
             schema("t", &value, &mut checks);
-            assert_eq!(checks.first().map(|check| check.passed), expected, "{value}: {checks:?}");
+            assert_eq!(
+                checks.first().map(|check| check.passed),
+                expected,
+                "{value}: {checks:?}"
+            );
         }
     }
 }

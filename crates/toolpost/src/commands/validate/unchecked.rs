@@ -23,7 +23,11 @@ pub(super) struct Schemas(Arc<Mutex<BTreeMap<ToolId, Arc<Value>>>>);
 
 impl Schemas {
     pub(super) fn of(&self, tool: &ToolId) -> Option<Arc<Value>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(tool)
+            .cloned()
     }
 }
 
@@ -35,7 +39,11 @@ impl Unchecked {
     fn bared(&self, mut declaration: Declaration) -> Declaration {
         let any = Arc::new(json!({ "type": "object" }));
         let schema = std::mem::replace(&mut declaration.input.schema, any);
-        let mut kept = self.schemas.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self
+            .schemas
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         kept.insert(declaration.tool_id.clone(), schema);
         declaration
     }
@@ -57,7 +65,10 @@ impl Source for Unchecked {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Declaration>, SourceError>> {
         Box::pin(async move {
             let listed = self.inner.list().await?;
-            Ok(listed.into_iter().map(|declaration| self.bared(declaration)).collect())
+            Ok(listed
+                .into_iter()
+                .map(|declaration| self.bared(declaration))
+                .collect())
         })
     }
 

@@ -76,13 +76,25 @@ impl Workbench {
         let principal = Principal::operator("local");
         let session = opened.host.default_session(&principal);
         let module = found.id.to_string();
-        Ok(Self { opened, session, principal, schemas, python: loaded.python, module, _scratch: scratch })
+        Ok(Self {
+            opened,
+            session,
+            principal,
+            schemas,
+            python: loaded.python,
+            module,
+            _scratch: scratch,
+        })
     }
 
     /// The tools that the module brought.
     pub(super) fn declarations(&self) -> Vec<Declaration> {
         let catalog = self.opened.host.catalog();
-        catalog.entries().iter().map(|entry| entry.declaration().clone()).collect()
+        catalog
+            .entries()
+            .iter()
+            .map(|entry| entry.declaration().clone())
+            .collect()
     }
 
     /// What is not there.
@@ -121,7 +133,11 @@ impl Workbench {
     /// Which `amplifier_core` a Python module found, to be said after what it is.
     pub(super) fn core(&self) -> Option<String> {
         let core = self.python.as_ref()?.core()?;
-        let which = if core.real { "amplifier-core" } else { "a stand-in for amplifier-core" };
+        let which = if core.real {
+            "amplifier-core"
+        } else {
+            "a stand-in for amplifier-core"
+        };
         Some(format!(", with {which} {}", core.version))
     }
 
@@ -136,22 +152,34 @@ impl Workbench {
     }
 
     async fn look(&self) -> Option<Value> {
-        self.python.as_ref()?.inspect(&json!({ "module": self.module })).await.ok()
+        self.python
+            .as_ref()?
+            .inspect(&json!({ "module": self.module }))
+            .await
+            .ok()
     }
 
     /// Starts a call in the one session.
     pub(super) async fn start(&self, tool: &str, arguments: &Value, limit: Duration) -> Call {
         let (sender, events) = mpsc::channel(EVENT_BUFFER);
-        let mut request =
-            CallRequest::new(Arc::clone(&self.session), tool, ModelInput::value(arguments.clone()));
+        let mut request = CallRequest::new(
+            Arc::clone(&self.session),
+            tool,
+            ModelInput::value(arguments.clone()),
+        );
         request.face = "cli";
         request.timeout = Some(limit);
         request.listener = Some(Arc::new(sender));
-        Call { handle: self.opened.host.start(request).await, events }
+        Call {
+            handle: self.opened.host.start(request).await,
+            events,
+        }
     }
 
     pub(super) fn cancel(&self, call: &Call) {
-        self.opened.host.cancel(call.handle.invocation_id(), &self.principal);
+        self.opened
+            .host
+            .cancel(call.handle.invocation_id(), &self.principal);
     }
 
     pub(super) async fn close(self) {

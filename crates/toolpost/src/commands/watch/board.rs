@@ -66,7 +66,10 @@ impl Board {
     }
 
     pub(super) fn changed(&mut self, key: CallKey, now: Instant) {
-        let open = self.open.entry(key).or_insert(Open { seen: now, shown: None });
+        let open = self.open.entry(key).or_insert(Open {
+            seen: now,
+            shown: None,
+        });
         open.shown = None;
     }
 
@@ -74,17 +77,20 @@ impl Board {
         self.open.remove(&key);
         self.ended += 1;
         self.failed += u64::from(part.error.is_some());
-        self.settled.extend(card::card(part, &Body::of(part), Standing::Ended));
+        self.settled
+            .extend(card::card(part, &Body::of(part), Standing::Ended));
         if self.settled.len() > WAITING {
             // A long recording is drawn in pieces, and not held as a whole.
-            self.screen.draw(&std::mem::take(&mut self.settled), &[], Screen::size());
+            self.screen
+                .draw(&std::mem::take(&mut self.settled), &[], Screen::size());
         }
     }
 
     /// A call is open and will have no end, as far as anybody knows.
     pub(super) fn lost(&mut self, key: CallKey, part: &ToolCallPart) {
         self.open.remove(&key);
-        self.settled.extend(card::card(part, &Body::of(part), Standing::Lost));
+        self.settled
+            .extend(card::card(part, &Body::of(part), Standing::Lost));
     }
 
     /// These calls wait for approval, and no others.
@@ -93,7 +99,11 @@ impl Board {
     }
 
     pub(super) fn note(&mut self, note: &str) {
-        self.settled.push(Row::new().own(YELLOW, "! ").foreign(Style::new(), note, 1_000));
+        self.settled.push(
+            Row::new()
+                .own(YELLOW, "! ")
+                .foreign(Style::new(), note, 1_000),
+        );
     }
 
     pub(super) fn link(&mut self, link: Link) {
@@ -101,7 +111,9 @@ impl Board {
             Link::Up => {}
             Link::Lost { why } => self.note(&format!("the connection is lost: {why}")),
             Link::Closed => self.settled.push(Row::new().own(DIM, CLOSED)),
-            Link::Back => self.settled.push(Row::new().own(GREEN, "! ").own(DIM, "connected again")),
+            Link::Back => self
+                .settled
+                .push(Row::new().own(GREEN, "! ").own(DIM, "connected again")),
         }
         self.link = link;
     }
@@ -111,14 +123,16 @@ impl Board {
         let size = Screen::size();
         let mut open = self.open_rows(receiver, size);
         open.push(self.last_line());
-        self.screen.draw(&std::mem::take(&mut self.settled), &open, size);
+        self.screen
+            .draw(&std::mem::take(&mut self.settled), &open, size);
     }
 
     /// Draws a last time. What is open stays as it was seen.
     pub(super) fn end(mut self, receiver: &Receiver) {
         for key in std::mem::take(&mut self.open).into_keys() {
             if let Some(part) = receiver.part(key) {
-                self.settled.extend(card::card(&part, &Body::of(&part), Standing::LeftOpen));
+                self.settled
+                    .extend(card::card(&part, &Body::of(&part), Standing::LeftOpen));
             }
         }
         self.screen.draw(&self.settled, &[], Screen::size());
@@ -150,12 +164,18 @@ impl Board {
             }
         }
         let beyond = all - known.len();
-        let cards: Vec<Row> =
-            known.iter().flat_map(|(part, body, standing)| card::card(part, body, *standing)).collect();
+        let cards: Vec<Row> = known
+            .iter()
+            .flat_map(|(part, body, standing)| card::card(part, body, *standing))
+            .collect();
         if beyond == 0 && cards.len() <= room {
             return cards;
         }
-        let fit = if beyond == 0 { known.len() } else { known.len().min(room.saturating_sub(1)) };
+        let fit = if beyond == 0 {
+            known.len()
+        } else {
+            known.len().min(room.saturating_sub(1))
+        };
         let more = all - fit;
         let mut rows: Vec<Row> = known
             .iter()
@@ -173,17 +193,29 @@ impl Board {
             Link::Up | Link::Back | Link::Closed => Row::new().own(DIM, "watching "),
             Link::Lost { .. } => Row::new().own(YELLOW, "trying to reach "),
         };
-        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        let counts =
-            format!(" · {} running, {} ended{failed} · Ctrl-C ends this", self.open.len(), self.ended);
+        let failed = if self.failed > 0 {
+            format!(", {} failed", self.failed)
+        } else {
+            String::new()
+        };
+        let counts = format!(
+            " · {} running, {} ended{failed} · Ctrl-C ends this",
+            self.open.len(),
+            self.ended
+        );
         row.foreign(DIM, &self.watched, 200).own(DIM, counts)
     }
 }
 
 /// When a call began: as it says, where that can be, else when it was first heard of.
 fn began(part: &ToolCallPart, seen: Instant) -> Instant {
-    let said = part.started_at.as_deref().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    let said = part
+        .started_at
+        .as_deref()
+        .and_then(|text| text.parse::<jiff::Timestamp>().ok());
     let ago = said.and_then(|at| Duration::try_from(environment::now().duration_since(at)).ok());
-    let began = ago.filter(|ago| *ago < BELIEVED).and_then(|ago| Instant::now().checked_sub(ago));
+    let began = ago
+        .filter(|ago| *ago < BELIEVED)
+        .and_then(|ago| Instant::now().checked_sub(ago));
     began.unwrap_or(seen).min(seen)
 }

@@ -23,9 +23,15 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It has not ended, and began so long ago as far as is known. The number turns the wheel.
-    Running { elapsed: Option<Duration>, turn: usize },
+    Running {
+        elapsed: Option<Duration>,
+        turn: usize,
+    },
     /// The same, and it waits for somebody's approval.
-    Waiting { elapsed: Option<Duration>, turn: usize },
+    Waiting {
+        elapsed: Option<Duration>,
+        turn: usize,
+    },
     /// It has ended.
     Ended,
     /// Whoever told of it stopped before it ended.
@@ -50,15 +56,23 @@ impl Body {
             rows.push(("  ", row));
         }
         let outcome = match (&part.error, &part.result) {
-            (Some(error), _) => preview::lines(&Value::String(error.message.clone()), RED_TEXT, RESULT),
+            (Some(error), _) => {
+                preview::lines(&Value::String(error.message.clone()), RED_TEXT, RESULT)
+            }
             (None, Some(result)) => preview::outcome(&result.to_value(), Style::new(), RESULT),
             (None, None) => Vec::new(),
         };
         for (number, row) in outcome.into_iter().enumerate() {
             rows.push((if number == 0 { "  → " } else { "    " }, row));
         }
-        let rows = rows.into_iter().map(|(before, row)| row.after(DIM, before)).collect();
-        Self { short: preview::line(&arguments, Row::new(), DIM), rows }
+        let rows = rows
+            .into_iter()
+            .map(|(before, row)| row.after(DIM, before))
+            .collect();
+        Self {
+            short: preview::line(&arguments, Row::new(), DIM),
+            rows,
+        }
     }
 }
 
@@ -74,7 +88,10 @@ pub(super) fn head(part: &ToolCallPart, standing: Standing) -> Row {
         (Standing::Ended, Some(_)) => (RED, "✗"),
         (Standing::Ended, None) => (GREEN, "✓"),
     };
-    let row = Row::new().own(style, mark).own(Style::new(), " ").foreign(BOLD, &part.name, NAME);
+    let row = Row::new()
+        .own(style, mark)
+        .own(Style::new(), " ")
+        .foreign(BOLD, &part.name, NAME);
     row.own(DIM, format!("  {}", standing_words(part, standing)))
 }
 
@@ -107,18 +124,26 @@ pub(super) fn news(part: &ToolCallPart, standing: Standing) -> Row {
     }
     match standing {
         Standing::Waiting { .. } | Standing::Lost => {
-            row = row.own(Style::new(), format!("  ({})", standing_words(part, standing)));
+            row = row.own(
+                Style::new(),
+                format!("  ({})", standing_words(part, standing)),
+            );
         }
         Standing::Running { .. } | Standing::Ended | Standing::LeftOpen => {}
     }
     let arguments = part.args.to_value();
-    if arguments.as_object().is_none_or(|members| !members.is_empty()) {
+    if arguments
+        .as_object()
+        .is_none_or(|members| !members.is_empty())
+    {
         row = preview::line(&arguments, row.own(Style::new(), "  "), Style::new());
     }
     match (&part.error, &part.result) {
-        (Some(error), _) => {
-            preview::line(&Value::String(error.message.clone()), row.own(Style::new(), "  → "), Style::new())
-        }
+        (Some(error), _) => preview::line(
+            &Value::String(error.message.clone()),
+            row.own(Style::new(), "  → "),
+            Style::new(),
+        ),
         (None, Some(result)) => match result.to_value() {
             Value::Null => row,
             result => preview::outcome_line(&result, row.own(Style::new(), "  → "), Style::new()),
@@ -130,12 +155,20 @@ pub(super) fn news(part: &ToolCallPart, standing: Standing) -> Row {
 fn standing_words(part: &ToolCallPart, standing: Standing) -> String {
     match standing {
         Standing::Running { elapsed, .. } => {
-            let elapsed = elapsed.map(|elapsed| format!(" {}", span(elapsed))).unwrap_or_default();
-            let so_far = if part.result.is_some() { ", so far:" } else { "" };
+            let elapsed = elapsed
+                .map(|elapsed| format!(" {}", span(elapsed)))
+                .unwrap_or_default();
+            let so_far = if part.result.is_some() {
+                ", so far:"
+            } else {
+                ""
+            };
             format!("running{elapsed}{so_far}")
         }
         Standing::Waiting { elapsed, .. } => {
-            let elapsed = elapsed.map(|elapsed| format!(" {}", span(elapsed))).unwrap_or_default();
+            let elapsed = elapsed
+                .map(|elapsed| format!(" {}", span(elapsed)))
+                .unwrap_or_default();
             format!("waiting for approval{elapsed}")
         }
         Standing::LeftOpen => "no end was seen".to_owned(),
@@ -199,10 +232,18 @@ mod tests {
     }
 
     fn failed(args: &Value, message: &str) -> ToolCallPart {
-        ToolCallPart { error: Some(PartError { message: message.to_owned() }), ..part(args) }
+        ToolCallPart {
+            error: Some(PartError {
+                message: message.to_owned(),
+            }),
+            ..part(args)
+        }
     }
 
-    const RUNNING: Standing = Standing::Running { elapsed: Some(Duration::from_millis(4_240)), turn: 2 };
+    const RUNNING: Standing = Standing::Running {
+        elapsed: Some(Duration::from_millis(4_240)),
+        turn: 2,
+    };
 
     fn check(part: &ToolCallPart, standing: Standing, columns: usize, expected: &str) {
         let rows = card(part, &Body::of(part), standing);
@@ -214,16 +255,31 @@ mod tests {
     #[test]
     fn cards() {
         let args = json!({ "command": "cargo test --workspace" });
-        check(&part(&args), RUNNING, 60, "⠹ shell  running 4.2 s\n  command = cargo test --workspace");
+        check(
+            &part(&args),
+            RUNNING,
+            60,
+            "⠹ shell  running 4.2 s\n  command = cargo test --workspace",
+        );
         check(&part(&json!({})), RUNNING, 60, "⠹ shell  running 4.2 s");
-        check(&part(&json!("{\"comm")), RUNNING, 60, "⠹ shell  running 4.2 s\n  {\"comm");
+        check(
+            &part(&json!("{\"comm")),
+            RUNNING,
+            60,
+            "⠹ shell  running 4.2 s\n  {\"comm",
+        );
         check(
             &done(&args, &json!("ok\n231 passed"), 12),
             Standing::Ended,
             60,
             "✓ shell  done in 12 ms\n  command = cargo test --workspace\n  → ok\n    231 passed",
         );
-        check(&done(&json!({}), &json!(null), 65_000), Standing::Ended, 60, "✓ shell  done in 1 min 5 s");
+        check(
+            &done(&json!({}), &json!(null), 65_000),
+            Standing::Ended,
+            60,
+            "✓ shell  done in 1 min 5 s",
+        );
         check(
             &done(&args, &json!({ "exit_code": 0, "stdout": "a\nb\n" }), 1_500),
             Standing::Ended,
@@ -236,17 +292,43 @@ mod tests {
             60,
             "✗ shell  failed\n  command = cargo test --workspace\n  → denied by `deny shell(*)`\n    hint: ask",
         );
-        check(&part(&json!({})), Standing::LeftOpen, 60, "? shell  no end was seen");
-        check(&part(&json!({})), Standing::Lost, 60, "? shell  no result: the host that ran it is gone");
-        let waiting = Standing::Waiting { elapsed: Some(Duration::from_millis(4_240)), turn: 2 };
-        check(&part(&json!({})), waiting, 60, "⠹ shell  waiting for approval 4.2 s");
+        check(
+            &part(&json!({})),
+            Standing::LeftOpen,
+            60,
+            "? shell  no end was seen",
+        );
+        check(
+            &part(&json!({})),
+            Standing::Lost,
+            60,
+            "? shell  no result: the host that ran it is gone",
+        );
+        let waiting = Standing::Waiting {
+            elapsed: Some(Duration::from_millis(4_240)),
+            turn: 2,
+        };
+        check(
+            &part(&json!({})),
+            waiting,
+            60,
+            "⠹ shell  waiting for approval 4.2 s",
+        );
         let so_far = done(&json!({}), &json!("half"), 1);
-        check(&so_far, RUNNING, 60, "⠹ shell  running 4.2 s, so far:\n  → half");
+        check(
+            &so_far,
+            RUNNING,
+            60,
+            "⠹ shell  running 4.2 s, so far:\n  → half",
+        );
     }
 
     #[test]
     fn hostile_texts_stay_text() {
-        let mut evil = failed(&json!({ "a": "\u{1b}[2J" }), "\u{1b}]0;title\u{7}\r✓ shell  done");
+        let mut evil = failed(
+            &json!({ "a": "\u{1b}[2J" }),
+            "\u{1b}]0;title\u{7}\r✓ shell  done",
+        );
         evil.name = "she\u{202e}ll\n✓ other".to_owned();
         check(
             &evil,
@@ -260,21 +342,43 @@ mod tests {
     fn one_line() {
         let args = json!({ "command": "ls", "timeout": 3 });
         let compacted = compact(&part(&args), &Body::of(&part(&args)), RUNNING);
-        assert_eq!(compacted.plain(80), "⠹ shell  running 4.2 s  command = ls, timeout = 3");
+        assert_eq!(
+            compacted.plain(80),
+            "⠹ shell  running 4.2 s  command = ls, timeout = 3"
+        );
         for (part, standing, expected) in [
-            (part(&args), RUNNING, "running  7f3a9c01  shell  command = ls, timeout = 3"),
+            (
+                part(&args),
+                RUNNING,
+                "running  7f3a9c01  shell  command = ls, timeout = 3",
+            ),
             (part(&json!({})), RUNNING, "running  7f3a9c01  shell"),
             (
                 done(&args, &json!("a\nb"), 3),
                 Standing::Ended,
                 "done     7f3a9c01  shell  in 3 ms  command = ls, timeout = 3  → a (1 more line)",
             ),
-            (done(&json!({}), &json!(null), 3), Standing::Ended, "done     7f3a9c01  shell  in 3 ms"),
-            (failed(&json!({}), "no"), Standing::Ended, "failed   7f3a9c01  shell  → no"),
-            (part(&json!({})), Standing::LeftOpen, "open     7f3a9c01  shell"),
+            (
+                done(&json!({}), &json!(null), 3),
+                Standing::Ended,
+                "done     7f3a9c01  shell  in 3 ms",
+            ),
+            (
+                failed(&json!({}), "no"),
+                Standing::Ended,
+                "failed   7f3a9c01  shell  → no",
+            ),
+            (
+                part(&json!({})),
+                Standing::LeftOpen,
+                "open     7f3a9c01  shell",
+            ),
             (
                 part(&args),
-                Standing::Waiting { elapsed: None, turn: 0 },
+                Standing::Waiting {
+                    elapsed: None,
+                    turn: 0,
+                },
                 "waiting  7f3a9c01  shell  (waiting for approval)  command = ls, timeout = 3",
             ),
             (

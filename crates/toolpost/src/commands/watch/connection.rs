@@ -76,7 +76,9 @@ impl Connector {
         if let Some(socket) = &address.socket {
             builder = builder.unix_socket(socket.path.as_path());
         }
-        Ok(Self { http: builder.build().context("the HTTP client")? })
+        Ok(Self {
+            http: builder.build().context("the HTTP client")?,
+        })
     }
 
     /// Opens the stream behind what was heard last.
@@ -88,7 +90,10 @@ impl Connector {
         let mut request = self
             .http
             .get(address.url.clone())
-            .header(ACCEPT, "text/event-stream, application/x-ndjson, application/json;q=0.5")
+            .header(
+                ACCEPT,
+                "text/event-stream, application/x-ndjson, application/json;q=0.5",
+            )
             .header(ACCEPT_ENCODING, "identity")
             .header(CACHE_CONTROL, "no-cache");
         if let Some(token) = &address.token {
@@ -102,7 +107,9 @@ impl Connector {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(Failed::Unreachable(unreachable(&name, error))),
             Err(_) => {
-                return Err(Failed::Unreachable(anyhow::anyhow!("{name} does not answer")));
+                return Err(Failed::Unreachable(anyhow::anyhow!(
+                    "{name} does not answer"
+                )));
             }
         };
         let status = response.status();
@@ -132,14 +139,25 @@ fn tls(encrypted: bool) -> anyhow::Result<ClientConfig> {
         builder.with_platform_verifier()?.with_no_client_auth()
     } else {
         // The system's certificates are not read for nothing.
-        builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+        builder
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth()
     })
 }
 
 /// By the type of the content; a type that cannot be a stream of events is given back.
 fn shape(response: &Response) -> Result<Shape, String> {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     match essence.as_str() {
         "text/event-stream" => Ok(Shape::Events),
         "application/json" | "application/a2a+json" => Ok(Shape::Whole),
@@ -192,7 +210,9 @@ async fn refusal(name: &str, address: &Address, mut response: Response) -> anyho
         StatusCode::UNAUTHORIZED if address.token.is_none() => {
             Some("name a file that holds the token with `--token-file FILE`, or set TOOLPOST_TOKEN")
         }
-        StatusCode::UNAUTHORIZED => Some("the token is another one; `toolpost serve` says where it is kept"),
+        StatusCode::UNAUTHORIZED => {
+            Some("the token is another one; `toolpost serve` says where it is kept")
+        }
         StatusCode::FORBIDDEN => error["hint"].as_str(),
         StatusCode::NOT_FOUND if error["code"] == "no_such_route" => {
             Some("name the host alone, such as `http://127.0.0.1:8765`, or the path of a stream")
@@ -203,6 +223,8 @@ async fn refusal(name: &str, address: &Address, mut response: Response) -> anyho
         }
         _ => error["hint"].as_str(),
     };
-    let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    let hint = hint
+        .map(|hint| format!("\nhint: {hint}"))
+        .unwrap_or_default();
     anyhow::anyhow!("{name} cannot be watched: {said}{hint}")
 }

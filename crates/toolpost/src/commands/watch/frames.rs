@@ -56,7 +56,11 @@ impl Frame {
     /// The frame that a text is, where it is one.
     pub(super) fn read(text: &str) -> Option<Self> {
         // Whatever has a type is an event of some vocabulary, and may be long.
-        if text.starts_with(r#"{"type""#) { None } else { serde_json::from_str(text).ok() }
+        if text.starts_with(r#"{"type""#) {
+            None
+        } else {
+            serde_json::from_str(text).ok()
+        }
     }
 }
 
@@ -67,22 +71,40 @@ mod tests {
     #[test]
     fn frames_are_known_by_what_they_hold() {
         let opening = |open: &[&str]| {
-            Some(Frame::Opening(Opening { open: open.iter().map(|id| (*id).to_owned()).collect() }))
+            Some(Frame::Opening(Opening {
+                open: open.iter().map(|id| (*id).to_owned()).collect(),
+            }))
         };
         let approval = |state| {
             let (tool_call_id, approval_id) = ("a".to_owned(), "q".to_owned());
-            Some(Frame::Approval(Approval { tool_call_id, approval_id, state }))
+            Some(Frame::Approval(Approval {
+                tool_call_id,
+                approval_id,
+                state,
+            }))
         };
         let closing = |reason| Some(Frame::Closing(Closing { reason }));
         for (text, expected) in [
             (r#"{"open":[]}"#, opening(&[])),
             (r#"{"open":["a","b"]}"#, opening(&["a", "b"])),
-            (r#"{"toolCallId":"a","approvalId":"q","state":"asked"}"#, approval(Question::Asked)),
-            (r#"{"toolCallId":"a","approvalId":"q","state":"decided"}"#, approval(Question::Decided)),
-            (r#"{"reason":"session_closed"}"#, closing(Why::SessionClosed)),
+            (
+                r#"{"toolCallId":"a","approvalId":"q","state":"asked"}"#,
+                approval(Question::Asked),
+            ),
+            (
+                r#"{"toolCallId":"a","approvalId":"q","state":"decided"}"#,
+                approval(Question::Decided),
+            ),
+            (
+                r#"{"reason":"session_closed"}"#,
+                closing(Why::SessionClosed),
+            ),
             (r#"{"reason":"shutdown"}"#, closing(Why::Shutdown)),
             (r#"{"reason":"something new"}"#, None),
-            (r#"{"type":"tool-call","toolCallId":"a","open":["b"]}"#, None),
+            (
+                r#"{"type":"tool-call","toolCallId":"a","open":["b"]}"#,
+                None,
+            ),
             (r#"{"open":7}"#, None),
             ("[]", None),
             ("no JSON", None),

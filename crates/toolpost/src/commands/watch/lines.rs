@@ -98,9 +98,18 @@ fn tell_rest<R: Read>(lines: &mut Lines<R>, to: &Telling) -> anyhow::Result<()> 
 }
 
 fn heard(line: Line) -> Option<Heard> {
-    let note = |why: &str| Some(Heard::Note(format!("line {} is left out: {why}", line.number)));
-    let Some(bytes) = line.bytes else { return note("it is too long") };
-    let Ok(text) = String::from_utf8(bytes) else { return note("it is not text") };
+    let note = |why: &str| {
+        Some(Heard::Note(format!(
+            "line {} is left out: {why}",
+            line.number
+        )))
+    };
+    let Some(bytes) = line.bytes else {
+        return note("it is too long");
+    };
+    let Ok(text) = String::from_utf8(bytes) else {
+        return note("it is not text");
+    };
     payload(&text).map(|text| Heard::Json(text.to_owned(), Some(line.number)))
 }
 
@@ -132,7 +141,12 @@ struct Lines<R> {
 
 impl<R: Read> Lines<R> {
     fn new(source: R) -> Self {
-        Self { source: BufReader::new(source), number: 0, begun: Vec::new(), too_long: false }
+        Self {
+            source: BufReader::new(source),
+            number: 0,
+            begun: Vec::new(),
+            too_long: false,
+        }
     }
 
     fn source(&mut self) -> &mut R {
@@ -181,7 +195,10 @@ impl<R: Read> Lines<R> {
         self.number += 1;
         let bytes = std::mem::take(&mut self.begun);
         let too_long = std::mem::take(&mut self.too_long);
-        Line { number: self.number, bytes: (!too_long).then_some(bytes) }
+        Line {
+            number: self.number,
+            bytes: (!too_long).then_some(bytes),
+        }
     }
 }
 
@@ -213,7 +230,12 @@ mod tests {
     #[test]
     fn lines_end_where_they_end() {
         let mut lines = Lines::new(&b"one\n\ntwo"[..]);
-        let mut next = || lines.next_line().unwrap().map(|line| (line.number, line.bytes));
+        let mut next = || {
+            lines
+                .next_line()
+                .unwrap()
+                .map(|line| (line.number, line.bytes))
+        };
         assert_eq!(next(), Some((1, Some(b"one".to_vec()))));
         assert_eq!(next(), Some((2, Some(Vec::new()))));
         assert_eq!(next(), None);
@@ -229,6 +251,9 @@ mod tests {
         let mut lines = Lines::new(&text[..]);
         let long = lines.next_line().unwrap().unwrap();
         assert_eq!((long.number, long.bytes), (1, None));
-        assert_eq!(lines.next_line().unwrap().unwrap().bytes, Some(b"short".to_vec()));
+        assert_eq!(
+            lines.next_line().unwrap().unwrap().bytes,
+            Some(b"short".to_vec())
+        );
     }
 }

@@ -46,16 +46,29 @@ impl Live {
 
     /// The calls that are given up now.
     pub(super) fn lost(&mut self, now: Instant) -> Vec<CallKey> {
-        self.left.take_if(|(at, _)| now >= *at).map(|(_, left)| left).unwrap_or_default()
+        self.left
+            .take_if(|(at, _)| now >= *at)
+            .map(|(_, left)| left)
+            .unwrap_or_default()
     }
 
     /// Takes in a question or an answer. Gives the call's id where the question is new.
     pub(super) fn asked<'a>(&mut self, approval: &'a Approval) -> Option<&'a str> {
-        let Approval { tool_call_id: call, approval_id: question, state } = approval;
+        let Approval {
+            tool_call_id: call,
+            approval_id: question,
+            state,
+        } = approval;
         match state {
-            Question::Asked if self.asked.len() >= MOST_ASKED && !self.asked.contains_key(call) => None,
+            Question::Asked if self.asked.len() >= MOST_ASKED && !self.asked.contains_key(call) => {
+                None
+            }
             Question::Asked => {
-                let is_new = self.asked.entry(call.clone()).or_default().insert(question.clone());
+                let is_new = self
+                    .asked
+                    .entry(call.clone())
+                    .or_default()
+                    .insert(question.clone());
                 is_new.then_some(call.as_str())
             }
             Question::Decided => {
@@ -88,7 +101,10 @@ pub(super) struct Doubt {
 impl Doubt {
     /// An input of that name begins. One that told of calls before need not show it again.
     pub(super) fn begin(&mut self, name: String, receiver: &Receiver) {
-        *self = Self { name: (receiver.tally().events == 0).then_some(name), has_spoken: false };
+        *self = Self {
+            name: (receiver.tally().events == 0).then_some(name),
+            has_spoken: false,
+        };
     }
 
     /// The receiver took in a text.
@@ -119,11 +135,21 @@ impl Doubt {
 /// Whether a text is of an agent although it holds no tool event: a task without calls, an answer of JSON-RPC, or a line
 /// of AI SDK 4 that was read as one.
 fn is_of_an_agent(text: &str) -> bool {
-    const SIGNS: [&str; 7] =
-        ["jsonrpc", "kind", "contextId", "history", "parts", "statusUpdate", "artifactUpdate"];
+    const SIGNS: [&str; 7] = [
+        "jsonrpc",
+        "kind",
+        "contextId",
+        "history",
+        "parts",
+        "statusUpdate",
+        "artifactUpdate",
+    ];
     let value: Value = serde_json::from_str(text).unwrap_or_default();
     let is_line = text.as_bytes().get(1) == Some(&b':');
-    is_line || value.as_object().is_some_and(|members| SIGNS.iter().any(|sign| members.contains_key(*sign)))
+    is_line
+        || value
+            .as_object()
+            .is_some_and(|members| SIGNS.iter().any(|sign| members.contains_key(*sign)))
 }
 
 #[cfg(test)]
@@ -133,7 +159,11 @@ mod tests {
     use super::*;
 
     fn question(id: &str, state: Question) -> Approval {
-        Approval { tool_call_id: "a".to_owned(), approval_id: id.to_owned(), state }
+        Approval {
+            tool_call_id: "a".to_owned(),
+            approval_id: id.to_owned(),
+            state,
+        }
     }
 
     #[test]
@@ -154,15 +184,23 @@ mod tests {
         let mut receiver = Receiver::default();
         let mut live = Live::default();
         for id in ["a", "b"] {
-            let call = json!({ "type": "tool-call", "toolCallId": id, "toolName": "t", "input": {} });
+            let call =
+                json!({ "type": "tool-call", "toolCallId": id, "toolName": "t", "input": {} });
             receiver.receive_value(&call);
         }
-        let opening = Opening { open: vec!["b".to_owned()] };
+        let opening = Opening {
+            open: vec!["b".to_owned()],
+        };
         let now = Instant::now();
         live.opened(&opening, &receiver, now);
         assert!(live.lost(now).is_empty());
         let lost = live.lost(now + ENDS_COME_WITHIN);
-        assert_eq!(lost.iter().map(|key| receiver.part(*key).unwrap().id).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(
+            lost.iter()
+                .map(|key| receiver.part(*key).unwrap().id)
+                .collect::<Vec<_>>(),
+            ["a"]
+        );
         assert!(live.lost(now + ENDS_COME_WITHIN * 2).is_empty(), "once");
         live.opened(&opening, &receiver, now);
         live.broken();

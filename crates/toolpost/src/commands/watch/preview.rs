@@ -26,7 +26,9 @@ pub(super) fn lines(value: &Value, style: Style, most: usize) -> Vec<Row> {
 
 /// The first `most` lines of what came of a call: where a text is what it says and the rest is about it, the text first.
 pub(super) fn outcome(value: &Value, style: Style, most: usize) -> Vec<Row> {
-    let Some((text, rest)) = text_and_rest(value) else { return lines(value, style, most) };
+    let Some((text, rest)) = text_and_rest(value) else {
+        return lines(value, style, most);
+    };
     let has_rest = rest.as_object().is_some_and(|rest| !rest.is_empty());
     let mut rows = text_lines(text, style, most - usize::from(has_rest));
     if has_rest {
@@ -46,7 +48,10 @@ pub(super) fn outcome_line(value: &Value, row: Row, style: Style) -> Row {
 /// A member `text` that says something, and the other members.
 fn text_and_rest(value: &Value) -> Option<(&str, Value)> {
     let members = value.as_object()?;
-    let text = members.get("text")?.as_str().filter(|text| !text.trim().is_empty())?;
+    let text = members
+        .get("text")?
+        .as_str()
+        .filter(|text| !text.trim().is_empty())?;
     let rest: Map<String, Value> = members
         .iter()
         .filter(|(name, _)| *name != "text")
@@ -60,7 +65,9 @@ pub(super) fn line(value: &Value, row: Row, style: Style) -> Row {
     match value {
         Value::Null => row,
         Value::Object(members) => match cut_short(members) {
-            Some(cut) => in_a_line(cut.preview, row, style).own(DIM, format!(" ({})", cut.remark())),
+            Some(cut) => {
+                in_a_line(cut.preview, row, style).own(DIM, format!(" ({})", cut.remark()))
+            }
             None => {
                 let mut row = row;
                 for (number, (name, value)) in members.iter().enumerate() {
@@ -95,15 +102,23 @@ fn cut_short(members: &Map<String, Value>) -> Option<CutShort<'_>> {
     });
     Some(CutShort {
         bytes: members.get("bytes").and_then(Value::as_u64),
-        preview: members.get("preview").and_then(Value::as_str).unwrap_or_default(),
+        preview: members
+            .get("preview")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
         artifact,
     })
 }
 
 impl CutShort<'_> {
     fn remark(&self) -> String {
-        let bytes = self.bytes.map(|bytes| format!(", {bytes} bytes in all")).unwrap_or_default();
-        let kept = self.artifact.map(|id| format!(", kept as {}", crate::terminal::spelled_out(id)));
+        let bytes = self
+            .bytes
+            .map(|bytes| format!(", {bytes} bytes in all"))
+            .unwrap_or_default();
+        let kept = self
+            .artifact
+            .map(|id| format!(", kept as {}", crate::terminal::spelled_out(id)));
         format!("cut short{bytes}{}", kept.unwrap_or_default())
     }
 }
@@ -115,7 +130,11 @@ fn cut_lines(cut: &CutShort<'_>, style: Style, most: usize) -> Vec<Row> {
 }
 
 fn member_lines(members: &Map<String, Value>, style: Style, most: usize) -> Vec<Row> {
-    let shown = if members.len() <= most { members.len() } else { most.saturating_sub(1) };
+    let shown = if members.len() <= most {
+        members.len()
+    } else {
+        most.saturating_sub(1)
+    };
     let one = |(name, value): (&String, &Value)| member(name, value, Row::new(), style);
     let mut rows: Vec<Row> = members.iter().take(shown).map(one).collect();
     if shown < members.len() {
@@ -136,7 +155,10 @@ fn member(name: &str, value: &Value, row: Row, style: Style) -> Row {
 fn in_a_line(text: &str, row: Row, style: Style) -> Row {
     let text = text.trim_end();
     let mut lines = text.lines();
-    let first = lines.by_ref().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let first = lines
+        .by_ref()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
     let row = row.foreign(style, first, LOOKED_AT);
     match lines.count() {
         0 => row,
@@ -148,9 +170,16 @@ fn in_a_line(text: &str, row: Row, style: Style) -> Row {
 fn text_lines(text: &str, style: Style, most: usize) -> Vec<Row> {
     let text = text.trim_end();
     let all = text.lines().count();
-    let shown = if all <= most { all } else { most.saturating_sub(1) };
-    let mut rows: Vec<Row> =
-        text.lines().take(shown).map(|line| Row::new().foreign(style, line, LOOKED_AT)).collect();
+    let shown = if all <= most {
+        all
+    } else {
+        most.saturating_sub(1)
+    };
+    let mut rows: Vec<Row> = text
+        .lines()
+        .take(shown)
+        .map(|line| Row::new().foreign(style, line, LOOKED_AT))
+        .collect();
     if shown < all {
         rows.push(Row::new().own(DIM, format!("… {} more lines", all - shown)));
     }
@@ -174,21 +203,40 @@ mod tests {
     fn values_in_a_few_lines() {
         check(&json!(null), 3, &[]);
         check(&json!({}), 3, &[]);
-        check(&json!({ "path": "a.txt", "limit": 3 }), 3, &["path = a.txt", "limit = 3"]);
+        check(
+            &json!({ "path": "a.txt", "limit": 3 }),
+            3,
+            &["path = a.txt", "limit = 3"],
+        );
         check(
             &json!({ "a": 1, "b": [1, { "c": 2 }], "c": null, "d": 4 }),
             3,
             &["a = 1", r#"b = [1,{"c":2}]"#, "… 2 more"],
         );
-        check(&json!({ "content": "\none\ntwo\nthree\n" }), 3, &["content = one (2 more lines)"]);
-        check(&json!({ "a\u{1b}": "b\u{1b}[1m" }), 3, &["a\\u{1b} = b\\u{1b}[1m"]);
+        check(
+            &json!({ "content": "\none\ntwo\nthree\n" }),
+            3,
+            &["content = one (2 more lines)"],
+        );
+        check(
+            &json!({ "a\u{1b}": "b\u{1b}[1m" }),
+            3,
+            &["a\\u{1b} = b\\u{1b}[1m"],
+        );
         check(&json!("one\ntwo\n\n"), 3, &["one", "two"]);
         check(&json!("1\n2\n3\n4"), 3, &["1", "2", "… 2 more lines"]);
         check(&json!([1, "two"]), 3, &[r#"[1,"two"]"#]);
         check(&json!(false), 3, &["false"]);
-        let kept =
-            json!({ "truncated": true, "bytes": 300_000, "preview": "{\"a\":\n1", "artifact": "art-1" });
-        check(&kept, 3, &["{\"a\":", "1", "cut short, 300000 bytes in all, kept as art-1"]);
+        let kept = json!({ "truncated": true, "bytes": 300_000, "preview": "{\"a\":\n1", "artifact": "art-1" });
+        check(
+            &kept,
+            3,
+            &[
+                "{\"a\":",
+                "1",
+                "cut short, 300000 bytes in all, kept as art-1",
+            ],
+        );
         check(&json!({ "truncated": true }), 3, &["cut short"]);
     }
 
@@ -200,22 +248,37 @@ mod tests {
             (3, &["1", "… 3 more lines", "exit_code = 0, lines = 4"]),
         ] {
             let rows = outcome(&value, Style::new(), most);
-            assert_eq!(rows.iter().map(|row| row.plain(80)).collect::<Vec<_>>(), expected);
+            assert_eq!(
+                rows.iter().map(|row| row.plain(80)).collect::<Vec<_>>(),
+                expected
+            );
         }
         let alone = json!({ "text": "1\n2" });
         assert_eq!(outcome(&alone, Style::new(), 3).len(), 2);
-        assert_eq!(outcome_line(&value, Row::new(), Style::new()).plain(80), "1 (3 more lines)");
-        assert_eq!(outcome_line(&json!({ "text": "" }), Row::new(), Style::new()).plain(80), "text = ");
+        assert_eq!(
+            outcome_line(&value, Row::new(), Style::new()).plain(80),
+            "1 (3 more lines)"
+        );
+        assert_eq!(
+            outcome_line(&json!({ "text": "" }), Row::new(), Style::new()).plain(80),
+            "text = "
+        );
     }
 
     #[test]
     fn values_in_one_line() {
         for (value, expected) in [
-            (json!({ "path": "a.txt", "limit": 3 }), "path = a.txt, limit = 3"),
+            (
+                json!({ "path": "a.txt", "limit": 3 }),
+                "path = a.txt, limit = 3",
+            ),
             (json!("one\ntwo"), "one (1 more line)"),
             (json!(null), ""),
             (json!([1]), "[1]"),
-            (json!({ "truncated": true, "bytes": 9, "preview": "x" }), "x (cut short, 9 bytes in all)"),
+            (
+                json!({ "truncated": true, "bytes": 9, "preview": "x" }),
+                "x (cut short, 9 bytes in all)",
+            ),
         ] {
             assert_eq!(line(&value, Row::new(), Style::new()).plain(80), expected);
         }

@@ -58,7 +58,11 @@ impl Row {
     pub(super) fn fit(&self, columns: usize) -> Fitted {
         let whole: usize = self.pieces.iter().map(|(_, text)| width(text)).sum();
         // A text that is too wide gives its last column to the sign that says so.
-        let room = if whole <= columns { columns } else { columns.saturating_sub(1) };
+        let room = if whole <= columns {
+            columns
+        } else {
+            columns.saturating_sub(1)
+        };
         let most = room.saturating_mul(PILED).max(PILED);
         let mut fitted = Fitted::default();
         let (mut plain, mut characters, mut cut) = (String::new(), 0, false);
@@ -132,7 +136,11 @@ mod tests {
             ("plain", 0, "", 0),
             ("plain", 1, "…", 1),
         ] {
-            assert_eq!(fitted(text, columns), (expected.to_owned(), taken), "{text:?} in {columns}");
+            assert_eq!(
+                fitted(text, columns),
+                (expected.to_owned(), taken),
+                "{text:?} in {columns}"
+            );
         }
     }
 
@@ -162,8 +170,13 @@ mod tests {
 
     #[test]
     fn styles_take_no_columns_and_end_with_their_text() {
-        let row = Row::new().own(Style::new().bold(), "name").own(Style::new(), "  rest");
+        let row = Row::new()
+            .own(Style::new().bold(), "name")
+            .own(Style::new(), "  rest");
         let fitted = row.fit(6);
-        assert_eq!((fitted.text.as_str(), fitted.columns), ("\u{1b}[1mname\u{1b}[0m …", 6));
+        assert_eq!(
+            (fitted.text.as_str(), fitted.columns),
+            ("\u{1b}[1mname\u{1b}[0m …", 6)
+        );
     }
 }

@@ -38,7 +38,13 @@ pub(super) struct Picture {
 
 impl Picture {
     /// The bytes of the next frame: `settled` lines for good, then the open ones in place of those drawn before.
-    pub(super) fn frame(&mut self, settled: &[Row], open: &[Row], size: Size, colours: bool) -> String {
+    pub(super) fn frame(
+        &mut self,
+        settled: &[Row],
+        open: &[Row],
+        size: Size,
+        colours: bool,
+    ) -> String {
         let mut frame = String::from(BEGIN_FRAME);
         if !std::mem::replace(&mut self.begun, true) {
             frame.push_str(HIDE_CURSOR);
@@ -79,7 +85,11 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new() -> Self {
-        Self { picture: Picture::default(), last: String::new(), colours: crate::terminal::has_colours() }
+        Self {
+            picture: Picture::default(),
+            last: String::new(),
+            colours: crate::terminal::has_colours(),
+        }
     }
 
     pub(super) fn size() -> Size {
@@ -102,7 +112,9 @@ impl Drop for Screen {
     fn drop(&mut self) {
         if self.picture.begun {
             let mut stdout = std::io::stdout();
-            let _ = stdout.write_all(SHOW_CURSOR.as_bytes()).and_then(|()| stdout.flush());
+            let _ = stdout
+                .write_all(SHOW_CURSOR.as_bytes())
+                .and_then(|()| stdout.flush());
         }
     }
 }
@@ -137,7 +149,8 @@ mod tests {
                     _ => {
                         // Overwritten as a whole line, since each ends with a clearing.
                         let end = rest.find(['\u{1b}', '\r']).unwrap();
-                        self.lines.resize(self.lines.len().max(self.line + 1), String::new());
+                        self.lines
+                            .resize(self.lines.len().max(self.line + 1), String::new());
                         self.lines[self.line] = format!("{c}{}", &rest[..end]);
                         rest = &rest[end..];
                     }
@@ -152,7 +165,13 @@ mod tests {
                     self.lines.truncate(self.line);
                 }
                 up => {
-                    let up: usize = up.strip_prefix('[').unwrap().strip_suffix('A').unwrap().parse().unwrap();
+                    let up: usize = up
+                        .strip_prefix('[')
+                        .unwrap()
+                        .strip_suffix('A')
+                        .unwrap()
+                        .parse()
+                        .unwrap();
                     self.line -= up;
                 }
             }
@@ -160,18 +179,32 @@ mod tests {
     }
 
     fn rows(texts: &[&str]) -> Vec<Row> {
-        texts.iter().map(|text| Row::new().own(Style::new(), *text)).collect()
+        texts
+            .iter()
+            .map(|text| Row::new().own(Style::new(), *text))
+            .collect()
     }
 
     #[test]
     fn open_lines_are_drawn_in_place_and_settled_ones_stay() {
-        let size = Size { columns: 20, lines: 10 };
+        let size = Size {
+            columns: 20,
+            lines: 10,
+        };
         let (mut picture, mut terminal) = (Picture::default(), Terminal::default());
         for (settled, open, expected) in [
             (&[][..], &["a 1", "b 1"][..], &["a 1", "b 1"][..]),
             (&[], &["a 2", "b 2"], &["a 2", "b 2"]),
-            (&["a done", "  → yes"], &["b 3"], &["a done", "  → yes", "b 3"]),
-            (&[], &["b 4", "c 1", "d 1"], &["a done", "  → yes", "b 4", "c 1", "d 1"]),
+            (
+                &["a done", "  → yes"],
+                &["b 3"],
+                &["a done", "  → yes", "b 3"],
+            ),
+            (
+                &[],
+                &["b 4", "c 1", "d 1"],
+                &["a done", "  → yes", "b 4", "c 1", "d 1"],
+            ),
             (&["d done"], &[], &["a done", "  → yes", "d done"]),
             (&["end"], &[], &["a done", "  → yes", "d done", "end"]),
         ] {
@@ -183,8 +216,24 @@ mod tests {
     #[test]
     fn a_narrower_terminal_has_folded_what_was_drawn() {
         let mut picture = Picture::default();
-        picture.frame(&[], &rows(&["0123456789", "x"]), Size { columns: 20, lines: 9 }, false);
-        let frame = picture.frame(&[], &rows(&["y"]), Size { columns: 4, lines: 9 }, false);
+        picture.frame(
+            &[],
+            &rows(&["0123456789", "x"]),
+            Size {
+                columns: 20,
+                lines: 9,
+            },
+            false,
+        );
+        let frame = picture.frame(
+            &[],
+            &rows(&["y"]),
+            Size {
+                columns: 4,
+                lines: 9,
+            },
+            false,
+        );
         assert!(frame.contains("\x1b[4A"), "{frame:?}");
     }
 
@@ -192,9 +241,19 @@ mod tests {
     fn a_frame_obeys_the_width_and_the_wish_for_no_colours() {
         let mut picture = Picture::default();
         let row = Row::new().own(Style::new().bold(), "0123456789");
-        let size = Size { columns: 6, lines: 9 };
+        let size = Size {
+            columns: 6,
+            lines: 9,
+        };
         let plain = picture.frame(std::slice::from_ref(&row), &[], size, false);
-        assert!(plain.contains("0123…") && !plain.contains("\x1b[1m"), "{plain:?}");
-        assert!(picture.frame(&[row], &[], size, true).contains("\x1b[1m0123…\x1b[0m"));
+        assert!(
+            plain.contains("0123…") && !plain.contains("\x1b[1m"),
+            "{plain:?}"
+        );
+        assert!(
+            picture
+                .frame(&[row], &[], size, true)
+                .contains("\x1b[1m0123…\x1b[0m")
+        );
     }
 }

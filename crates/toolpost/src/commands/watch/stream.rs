@@ -40,9 +40,16 @@ impl Address {
     pub(super) fn name(&self) -> String {
         match &self.socket {
             Some(Socket { session: None, .. }) => "the running host".to_owned(),
-            Some(Socket { session: Some(session), .. }) => format!("session `{session}` of the running host"),
+            Some(Socket {
+                session: Some(session),
+                ..
+            }) => format!("session `{session}` of the running host"),
             // What is in a query may be a secret.
-            None => format!("{}{}", self.url.origin().ascii_serialization(), self.url.path()),
+            None => format!(
+                "{}{}",
+                self.url.origin().ascii_serialization(),
+                self.url.path()
+            ),
         }
     }
 
@@ -72,8 +79,13 @@ pub(super) enum Again {
 
 /// Reads a stream until it ends for good, and tells what it says.
 pub(super) async fn read(address: Address, again: Again, to: Telling) {
-    let end =
-        Reading { parser: Parser::new(LONGEST), to: &to, address: &address, line: Vec::new(), closing: None };
+    let end = Reading {
+        parser: Parser::new(LONGEST),
+        to: &to,
+        address: &address,
+        line: Vec::new(),
+        closing: None,
+    };
     let end = end.run(again).await;
     let _ = to.send(Heard::End(end)).await;
 }
@@ -102,8 +114,10 @@ enum Ended {
 impl Reading<'_> {
     async fn run(mut self, again: Again) -> anyhow::Result<()> {
         let connector = Connector::new(self.address)?;
-        let (mut response, mut shape) =
-            connector.open(self.address, None).await.map_err(Failed::into_error)?;
+        let (mut response, mut shape) = connector
+            .open(self.address, None)
+            .await
+            .map_err(Failed::into_error)?;
         let _ = self.to.send(Heard::Link(Link::Up)).await;
         let mut tries = 0;
         loop {
@@ -150,7 +164,10 @@ impl Reading<'_> {
             match connector.open(self.address, self.parser.last_id()).await {
                 Ok(opened) => return Ok(Some(opened)),
                 Err(Failed::Unreachable(_) | Failed::Busy(_)) if !self.to.is_closed() => {}
-                Err(Failed::Refused { status: StatusCode::NOT_FOUND | StatusCode::GONE, .. }) => {
+                Err(Failed::Refused {
+                    status: StatusCode::NOT_FOUND | StatusCode::GONE,
+                    ..
+                }) => {
                     let _ = self.to.send(Heard::Link(Link::Closed)).await;
                     return Ok(None);
                 }
@@ -179,7 +196,11 @@ impl Reading<'_> {
                 Ok(Some(piece)) => piece,
                 Ok(None) => {
                     let rest = std::mem::take(&mut self.line);
-                    return if self.tell(texts(&rest)).await { Ended::Cleanly } else { Ended::Unheard };
+                    return if self.tell(texts(&rest)).await {
+                        Ended::Cleanly
+                    } else {
+                        Ended::Unheard
+                    };
                 }
                 Err(error) => return Ended::Broken(reason(&error)),
             };
@@ -242,7 +263,9 @@ impl Reading<'_> {
 }
 
 fn host_frame(data: &[u8]) -> Option<Frame> {
-    std::str::from_utf8(data).ok().and_then(|text| Frame::read(text.trim()))
+    std::str::from_utf8(data)
+        .ok()
+        .and_then(|text| Frame::read(text.trim()))
 }
 
 fn too_long() -> Heard {
@@ -253,7 +276,9 @@ fn too_long() -> Heard {
 fn texts(data: &[u8]) -> Option<Heard> {
     match std::str::from_utf8(data) {
         Ok(text) => payload(text).map(|text| Heard::Json(text.to_owned(), None)),
-        Err(_) => Some(Heard::Note("an event is left out: it is not text".to_owned())),
+        Err(_) => Some(Heard::Note(
+            "an event is left out: it is not text".to_owned(),
+        )),
     }
 }
 

@@ -27,7 +27,9 @@ impl Target {
     /// Finds it.
     pub(super) async fn of(arguments: &WatchArgs) -> anyhow::Result<Self> {
         let scheme = |text: &str| match text.split_once("://") {
-            Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            Some((scheme, _))
+                if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) =>
+            {
                 Some(scheme.to_ascii_lowercase())
             }
             Some(_) | None => None,
@@ -43,11 +45,16 @@ impl Target {
                 refuse("--follow", arguments.follow, "a file")?;
                 let url = session_url(url, arguments.session.as_deref(), arguments.from)?;
                 let token = environment::given_token(arguments.token_file.as_deref())?;
-                Ok(Self::Stream(Address { url, token, socket: None }))
+                Ok(Self::Stream(Address {
+                    url,
+                    token,
+                    socket: None,
+                }))
             }
             Some(other) if scheme(other).is_some() => {
-                let message =
-                    format!("`{other}` cannot be watched: an address begins with http:// or https://");
+                let message = format!(
+                    "`{other}` cannot be watched: an address begins with http:// or https://"
+                );
                 Err(UsageError(message).into())
             }
             Some(file) => {
@@ -58,7 +65,11 @@ impl Target {
                     return Ok(Self::Stdin);
                 }
                 let from = arguments.from.unwrap_or(Beginning::Start);
-                Ok(Self::File(FileInput { path: PathBuf::from(file), from, follow: arguments.follow }))
+                Ok(Self::File(FileInput {
+                    path: PathBuf::from(file),
+                    from,
+                    follow: arguments.follow,
+                }))
             }
         }
     }
@@ -98,8 +109,15 @@ async fn running(arguments: &WatchArgs) -> anyhow::Result<Address> {
     let mut url = Url::parse("http://localhost").context("the address of the host")?;
     url.set_path(&path);
     begin_at(&mut url, arguments.from);
-    let socket = Socket { path: socket, session: arguments.session.clone() };
-    Ok(Address { url, token: None, socket: Some(socket) })
+    let socket = Socket {
+        path: socket,
+        session: arguments.session.clone(),
+    };
+    Ok(Address {
+        url,
+        token: None,
+        socket: Some(socket),
+    })
 }
 
 /// Where a host tells what happens in all its sessions.
@@ -111,14 +129,16 @@ fn session_path(session: &str) -> String {
 
 /// The stream that a URL means: itself, or where it only names a host, the one of a session of it.
 fn session_url(text: &str, session: Option<&str>, from: Option<Beginning>) -> anyhow::Result<Url> {
-    let mut url = Url::parse(text).map_err(|error| UsageError(format!("`{text}` is no URL: {error}")))?;
+    let mut url =
+        Url::parse(text).map_err(|error| UsageError(format!("`{text}` is no URL: {error}")))?;
     let is_host = url.path() == "/" && url.query().is_none();
     match session {
         None if is_host => url.set_path(&session_path("default")),
         None => {}
         Some(session) if is_host => url.set_path(&session_path(session)),
         Some(_) => {
-            let message = format!("`{text}` already says what to watch, so `--session` would not count");
+            let message =
+                format!("`{text}` already says what to watch, so `--session` would not count");
             return Err(UsageError(message).into());
         }
     }
@@ -140,15 +160,30 @@ mod tests {
     fn what_a_url_means() {
         let host = "http://127.0.0.1:8765";
         for (text, session, from, expected) in [
-            (host, None, None, "http://127.0.0.1:8765/sessions/default/events"),
+            (
+                host,
+                None,
+                None,
+                "http://127.0.0.1:8765/sessions/default/events",
+            ),
             (
                 "http://127.0.0.1:8765/",
                 Some("a:b/c"),
                 None,
                 "http://127.0.0.1:8765/sessions/a%3Ab%2Fc/events",
             ),
-            (host, Some("s"), Some(Beginning::Start), "http://127.0.0.1:8765/sessions/s/events?from=start"),
-            ("https://example.org/tasks/7:subscribe", None, None, "https://example.org/tasks/7:subscribe"),
+            (
+                host,
+                Some("s"),
+                Some(Beginning::Start),
+                "http://127.0.0.1:8765/sessions/s/events?from=start",
+            ),
+            (
+                "https://example.org/tasks/7:subscribe",
+                None,
+                None,
+                "https://example.org/tasks/7:subscribe",
+            ),
             (
                 "http://localhost:1/sessions/s/events?vocabulary=ai-sdk",
                 None,

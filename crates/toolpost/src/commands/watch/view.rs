@@ -35,7 +35,9 @@ impl View {
         } else if terminal::draws() {
             Self::Cards(Box::new(Board::new(watched)))
         } else {
-            Self::Lines { begun: BTreeSet::new() }
+            Self::Lines {
+                begun: BTreeSet::new(),
+            }
         }
     }
 
@@ -44,7 +46,9 @@ impl View {
         for change in changes {
             match change.step {
                 // One text may tell a call from its beginning to its end, and then the end is all there is to tell.
-                Step::Started | Step::Called | Step::Progressed if receiver.is_open(change.call) => {
+                Step::Started | Step::Called | Step::Progressed
+                    if receiver.is_open(change.call) =>
+                {
                     self.changed(change.call, receiver);
                 }
                 Step::Started | Step::Called | Step::Progressed | Step::Ended => {}
@@ -62,7 +66,13 @@ impl View {
                 if let Some(part) = receiver.part(key)
                     && begun.insert(key)
                 {
-                    print_news(&part, Standing::Running { elapsed: None, turn: 0 });
+                    print_news(
+                        &part,
+                        Standing::Running {
+                            elapsed: None,
+                            turn: 0,
+                        },
+                    );
                 }
             }
             Self::Json => {
@@ -87,7 +97,9 @@ impl View {
     /// Open calls whose host is gone. They may have an end after all, which is shown then.
     pub(super) fn lost(&mut self, keys: &[CallKey], receiver: &Receiver) {
         for key in keys.iter().filter(|key| receiver.is_open(**key)) {
-            let Some(part) = receiver.part(*key) else { continue };
+            let Some(part) = receiver.part(*key) else {
+                continue;
+            };
             match self {
                 Self::Cards(board) => board.lost(*key, &part),
                 Self::Lines { begun } => {
@@ -95,7 +107,10 @@ impl View {
                     print_news(&part, Standing::Lost);
                 }
                 Self::Json => {
-                    let note = format!("call `{}` has no result: the host that ran it is gone", part.id);
+                    let note = format!(
+                        "call `{}` has no result: the host that ran it is gone",
+                        part.id
+                    );
                     terminal::warn(printable(&note));
                 }
             }
@@ -103,13 +118,24 @@ impl View {
     }
 
     /// These calls wait for approval now; the one that is named began to.
-    pub(super) fn waiting(&mut self, ids: BTreeSet<String>, new: Option<&str>, receiver: &Receiver) {
+    pub(super) fn waiting(
+        &mut self,
+        ids: BTreeSet<String>,
+        new: Option<&str>,
+        receiver: &Receiver,
+    ) {
         match self {
             Self::Cards(board) => board.waiting(ids),
             Self::Lines { .. } => {
                 let is_new = |part: &ToolCallPart| new == Some(part.id.as_str());
                 if let Some((_, part)) = receiver.parts().find(|(_, part)| is_new(part)) {
-                    print_news(&part, Standing::Waiting { elapsed: None, turn: 0 });
+                    print_news(
+                        &part,
+                        Standing::Waiting {
+                            elapsed: None,
+                            turn: 0,
+                        },
+                    );
                 }
             }
             // A part has no word for it.

@@ -20,7 +20,13 @@ fn a_question_outlives_a_kill_and_its_call_runs_once() {
 
     let served = bench.serve();
     let after = bench.pending(1).remove(0);
-    for part in ["ask_id", "call_hash", "arguments", "expires_at", "principal"] {
+    for part in [
+        "ask_id",
+        "call_hash",
+        "arguments",
+        "expires_at",
+        "principal",
+    ] {
         assert_eq!(before[part], after[part], "{part}");
     }
     assert_eq!(bench.home.try_read("ran.txt"), None, "nothing ran unasked");
@@ -28,7 +34,11 @@ fn a_question_outlives_a_kill_and_its_call_runs_once() {
     let mut http = served.connect(&bench.home);
     assert_eq!(ended(&mut http, &id)["outcome"], "succeeded");
     let repeat = http.post_with_key(path, "k1", body).unwrap().json();
-    assert_eq!(repeat["invocation_id"], json!(id), "its caller finds the same call");
+    assert_eq!(
+        repeat["invocation_id"],
+        json!(id),
+        "its caller finds the same call"
+    );
     assert_eq!(bench.home.read("ran.txt"), "ran\n");
     served.stop();
     let again = bench.serve();
@@ -61,7 +71,8 @@ fn a_kill_around_the_answer_runs_the_call_once_or_not_at_all() {
         let mut http = served.connect(&bench.home);
         let file = format!("ran-{round}.txt");
         let body = json!({ "command": format!("echo ran >> {file}") }).to_string();
-        http.begin_with_key("/tools/shell/call", &format!("k{round}"), &body).unwrap();
+        http.begin_with_key("/tools/shell/call", &format!("k{round}"), &body)
+            .unwrap();
         let id = bench.only();
         let mut socket = served.socket(&bench.home);
         let (path, yes) = (format!("/approvals/{id}"), r#"{"decision":"allow"}"#);
@@ -80,7 +91,11 @@ fn a_kill_around_the_answer_runs_the_call_once_or_not_at_all() {
         let mut http = served.connect(&bench.home);
         let still_asked = is_asked_again(&bench, &mut http, &id);
         if still_asked {
-            assert_eq!(round % 3, 0, "an answer that was confirmed is never asked for again");
+            assert_eq!(
+                round % 3,
+                0,
+                "an answer that was confirmed is never asked for again"
+            );
             bench.run(&["approvals", "allow", &id]).expect(0);
         }
         let result = ended(&mut http, &id);
@@ -95,6 +110,9 @@ fn a_kill_around_the_answer_runs_the_call_once_or_not_at_all() {
         served.stop();
     }
     let report = bench.run(&["journal", "verify", "--json"]).expect(0).json();
-    assert_eq!((&report["clean"], &report["open_invocations"]), (&json!(true), &json!([])));
+    assert_eq!(
+        (&report["clean"], &report["open_invocations"]),
+        (&json!(true), &json!([]))
+    );
     eprintln!("asked again, outcome: {outcomes:?}");
 }

@@ -42,12 +42,27 @@ fn check(command: &str, set_up: impl FnOnce(&Bench), change: impl FnOnce(&Path))
     change(&bench.home.workspace());
     bench.run(&["approvals", "allow", id(&first)]).expect(0);
     let second = next(&bench, &first);
-    assert_eq!(bench.home.try_read("out.txt"), None, "`{command}` ran other than approved");
-    let changed = second["changed_programs"].as_array().unwrap_or_else(|| panic!("{second}"));
+    assert_eq!(
+        bench.home.try_read("out.txt"),
+        None,
+        "`{command}` ran other than approved"
+    );
+    let changed = second["changed_programs"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{second}"));
     assert!(!changed.is_empty(), "{second:#}");
-    let shown = bench.run(&["approvals", "show", id(&second)]).expect(0).stdout;
-    let line = shown.lines().find(|line| line.trim_start().starts_with("changed")).unwrap_or_default();
-    assert!(line.contains(changed[0]["name"].as_str().unwrap()) && line.contains("->"), "{shown}");
+    let shown = bench
+        .run(&["approvals", "show", id(&second)])
+        .expect(0)
+        .stdout;
+    let line = shown
+        .lines()
+        .find(|line| line.trim_start().starts_with("changed"))
+        .unwrap_or_default();
+    assert!(
+        line.contains(changed[0]["name"].as_str().unwrap()) && line.contains("->"),
+        "{shown}"
+    );
     bench.run(&["approvals", "allow", id(&second)]).expect(0);
     let result = call.join().unwrap();
     assert_eq!(result["outcome"], "succeeded", "{result}");
@@ -57,10 +72,19 @@ fn check(command: &str, set_up: impl FnOnce(&Bench), change: impl FnOnce(&Path))
 
 #[test]
 fn a_script_that_changed_after_the_question_is_asked_about_again() {
-    let other =
-        |name: &'static str| move |workspace: &Path| std::fs::write(workspace.join(name), OTHER).unwrap();
-    check("sh run.sh", |bench| write(bench, "run.sh", FIRST), other("run.sh"));
-    check("./run.sh", |bench| write(bench, "run.sh", FIRST), other("run.sh"));
+    let other = |name: &'static str| {
+        move |workspace: &Path| std::fs::write(workspace.join(name), OTHER).unwrap()
+    };
+    check(
+        "sh run.sh",
+        |bench| write(bench, "run.sh", FIRST),
+        other("run.sh"),
+    );
+    check(
+        "./run.sh",
+        |bench| write(bench, "run.sh", FIRST),
+        other("run.sh"),
+    );
     check(
         "cd sub && cp ../x . ; cd ..; timeout 50 bash -eu sub/run.sh",
         |bench| {
@@ -86,13 +110,23 @@ fn a_script_that_is_swapped_by_a_link_or_made_later_is_asked_about_again() {
         },
         swap,
     );
-    check("bash run.sh", |_| {}, |workspace| std::fs::write(workspace.join("run.sh"), OTHER).unwrap());
+    check(
+        "bash run.sh",
+        |_| {},
+        |workspace| std::fs::write(workspace.join("run.sh"), OTHER).unwrap(),
+    );
     check(
         "PATH=\"/usr/bin:/bin\" make -s",
         |bench| {
             write(bench, "Makefile", "all:\n\t@echo one >> out.txt\n");
         },
-        |workspace| std::fs::write(workspace.join("GNUmakefile"), "all:\n\t@echo two >> out.txt\n").unwrap(),
+        |workspace| {
+            std::fs::write(
+                workspace.join("GNUmakefile"),
+                "all:\n\t@echo two >> out.txt\n",
+            )
+            .unwrap();
+        },
     );
 }
 
@@ -105,7 +139,10 @@ fn a_large_program_is_known_by_its_size_inode_and_time_of_change() {
     let served = bench.serve();
     let call = ask(&served, &bench.home, "sh run.sh");
     let question = bench.pending(1).remove(0);
-    assert_eq!(question["programs"][0]["content"]["form"], "identity", "{question:#}");
+    assert_eq!(
+        question["programs"][0]["content"]["form"], "identity",
+        "{question:#}"
+    );
     std::fs::write(bench.home.workspace().join("run.sh"), &other).unwrap();
     bench.run(&["approvals", "allow", id(&question)]).expect(0);
     let second = next(&bench, &question);
@@ -127,17 +164,27 @@ fn a_file_that_changed_while_the_host_was_dead_is_asked_about_again() {
     let first = bench.pending(1).remove(0);
     served.kill();
     let served = bench.serve();
-    assert_eq!(bench.pending(1).remove(0)["call_hash"], first["call_hash"], "nothing changed");
+    assert_eq!(
+        bench.pending(1).remove(0)["call_hash"],
+        first["call_hash"],
+        "nothing changed"
+    );
     served.kill();
     write(&bench, "run.sh", OTHER);
 
     let served = bench.serve();
     let second = next(&bench, &first);
-    assert_eq!(second["changed_programs"][0]["name"], "run.sh", "{second:#}");
+    assert_eq!(
+        second["changed_programs"][0]["name"], "run.sh",
+        "{second:#}"
+    );
     bench.run(&["approvals", "allow", id(&first)]).expect(1);
     bench.run(&["approvals", "allow", id(&second)]).expect(0);
     let call = first["ask_id"].as_str().unwrap();
-    assert_eq!(ended(&mut served.connect(&bench.home), call)["outcome"], "succeeded");
+    assert_eq!(
+        ended(&mut served.connect(&bench.home), call)["outcome"],
+        "succeeded"
+    );
     assert_eq!(bench.home.read("out.txt"), "two\n");
     served.stop();
 }
@@ -149,14 +196,25 @@ fn a_remembered_rule_covers_any_content_and_the_question_says_so() {
     let served = bench.serve();
     let call = ask(&served, &bench.home, "sh run.sh");
     let question = bench.pending(1).remove(0);
-    let shown = bench.run(&["approvals", "show", id(&question)]).expect(0).stdout;
+    let shown = bench
+        .run(&["approvals", "show", id(&question)])
+        .expect(0)
+        .stdout;
     assert!(shown.contains("covers any content of `run.sh`"), "{shown}");
-    let digest = question["programs"][0]["content"]["sha256"].as_str().unwrap();
+    let digest = question["programs"][0]["content"]["sha256"]
+        .as_str()
+        .unwrap();
     assert!(shown.contains(&digest[..12]), "{shown}");
-    bench.run(&["approvals", "allow", id(&question), "--remember"]).expect(0);
+    bench
+        .run(&["approvals", "allow", id(&question), "--remember"])
+        .expect(0);
     assert_eq!(call.join().unwrap()["outcome"], "succeeded");
     write(&bench, "run.sh", OTHER);
-    assert_eq!(ask(&served, &bench.home, "sh run.sh").join().unwrap()["outcome"], "succeeded", "unasked");
+    assert_eq!(
+        ask(&served, &bench.home, "sh run.sh").join().unwrap()["outcome"],
+        "succeeded",
+        "unasked"
+    );
     assert_eq!(bench.home.read("out.txt"), "one\ntwo\n");
     served.stop();
 }
@@ -170,26 +228,37 @@ fn an_answer_with_other_arguments_reports_the_change() {
     let call = ask(&served, &bench.home, "sh run.sh");
     let id = bench.only();
     let other = json!({ "command": "sh other.sh \u{202e}" }).to_string();
-    let told = bench.run(&["approvals", "allow", &id, "--arguments", &other]).expect(0).stdout;
+    let told = bench
+        .run(&["approvals", "allow", &id, "--arguments", &other])
+        .expect(0)
+        .stdout;
     let change = r#"command: "sh run.sh" -> "sh other.sh \u{202e}""#;
     assert!(told.contains(change), "{told}");
     assert_eq!(call.join().unwrap()["outcome"], "succeeded");
     assert_eq!(bench.home.read("out.txt"), "two\n");
     let story = bench.run(&["journal", "show", &id]).expect(0).stdout;
-    assert!(story.contains(change) && story.contains("command changed"), "{story}");
+    assert!(
+        story.contains(change) && story.contains("command changed"),
+        "{story}"
+    );
     assert!(!story.contains('\u{202e}'), "{story:?}");
 
     let call = ask(&served, &bench.home, "sh run.sh");
     let id = bench.only();
     let mut socket = served.socket(&bench.home);
-    let verdict =
-        json!({ "decision": "allow", "arguments": { "command": "sh other.sh", "background": false } });
-    let decided = socket.post(&format!("/approvals/{id}"), &verdict.to_string()).unwrap().json();
+    let verdict = json!({ "decision": "allow", "arguments": { "command": "sh other.sh", "background": false } });
+    let decided = socket
+        .post(&format!("/approvals/{id}"), &verdict.to_string())
+        .unwrap()
+        .json();
     let expected = json!([
         { "field": "background", "after": "false" },
         { "field": "command", "before": "\"sh run.sh\"", "after": "\"sh other.sh\"" },
     ]);
-    assert_eq!(decided["decided"]["changed_arguments"], expected, "{decided}");
+    assert_eq!(
+        decided["decided"]["changed_arguments"], expected,
+        "{decided}"
+    );
     assert_eq!(call.join().unwrap()["outcome"], "succeeded");
     served.stop();
 }
@@ -207,10 +276,21 @@ fn nothing_hides_in_a_question_on_a_terminal() {
         assert!(shown.contains("\\u{202e}"), "{shown}");
     }
     for part in ["summary", "commands", "decision", "programs"] {
-        assert!(!question[part].to_string().contains(['\u{202e}', '\u{200b}']), "{part}: {question:#}");
+        assert!(
+            !question[part]
+                .to_string()
+                .contains(['\u{202e}', '\u{200b}']),
+            "{part}: {question:#}"
+        );
     }
-    assert!(question["arguments"].to_string().contains('\u{202e}'), "the arguments are as they are");
-    let denied = bench.run(&["approvals", "deny", id(&question)]).expect(0).stdout;
+    assert!(
+        question["arguments"].to_string().contains('\u{202e}'),
+        "the arguments are as they are"
+    );
+    let denied = bench
+        .run(&["approvals", "deny", id(&question)])
+        .expect(0)
+        .stdout;
     assert!(!denied.contains('\u{202e}'), "{denied:?}");
     call.join().unwrap();
     served.stop();

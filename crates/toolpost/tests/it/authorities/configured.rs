@@ -10,14 +10,35 @@ use crate::home::Home;
 fn an_untrusted_project_neither_defines_an_authority_nor_delegates() {
     let endpoint = StubEndpoint::new(Manner::Answers(r#"{"result": true}"#));
     let home = Home::new();
-    let project =
-        format!("rules: [delegate opa write_file]\nauthorities: {{ opa: {{ url: '{}' }} }}\n", endpoint.url);
+    let project = format!(
+        "rules: [delegate opa write_file]\nauthorities: {{ opa: {{ url: '{}' }} }}\n",
+        endpoint.url
+    );
     home.write("toolpost.yaml", &project);
-    let write = ["call", "write_file", "path=a.txt", "content=x", "--no-prompt"];
+    let write = [
+        "call",
+        "write_file",
+        "path=a.txt",
+        "content=x",
+        "--no-prompt",
+    ];
     let denied = home.run(&write).expect(3);
-    assert!(denied.stderr.contains("`authorities: opa` is ignored"), "{}", denied.stderr);
-    assert!(denied.stderr.contains("`delegate opa write_file` is ignored"), "{}", denied.stderr);
-    assert!(endpoint.requests().is_empty(), "nobody outside hears of the call");
+    assert!(
+        denied.stderr.contains("`authorities: opa` is ignored"),
+        "{}",
+        denied.stderr
+    );
+    assert!(
+        denied
+            .stderr
+            .contains("`delegate opa write_file` is ignored"),
+        "{}",
+        denied.stderr
+    );
+    assert!(
+        endpoint.requests().is_empty(),
+        "nobody outside hears of the call"
+    );
     assert_eq!(home.try_read("a.txt"), None);
 
     // Nor can it hand calls to an authority that a trusted file defines, or take that one's place.
@@ -40,14 +61,33 @@ fn an_untrusted_project_neither_defines_an_authority_nor_delegates() {
 #[test]
 fn a_flag_delegates_to_an_authority_of_a_trusted_file() {
     let endpoint = StubEndpoint::new(Manner::Answers(r#"{"result": false}"#));
-    let office = Office::new(&format!("authorities: {{ opa: {{ url: '{}' }} }}\n", endpoint.url));
+    let office = Office::new(&format!(
+        "authorities: {{ opa: {{ url: '{}' }} }}\n",
+        endpoint.url
+    ));
     office.run(&["call", "echo", "message=x"]).expect(0);
-    let denied = office.run(&["call", "echo", "message=x", "--delegate", "opa echo"]).expect(3);
-    assert!(denied.stderr.contains("the authority `opa` denies it"), "{}", denied.stderr);
+    let denied = office
+        .run(&["call", "echo", "message=x", "--delegate", "opa echo"])
+        .expect(3);
+    assert!(
+        denied.stderr.contains("the authority `opa` denies it"),
+        "{}",
+        denied.stderr
+    );
     let unknown = office.run(&["call", "echo", "message=x", "--delegate", "oppa echo"]);
     assert_ne!(unknown.code, 0);
-    assert!(unknown.stderr.contains("no trusted file defines that authority"), "{}", unknown.stderr);
-    assert!(unknown.stderr.contains("did you mean `opa`?"), "{}", unknown.stderr);
+    assert!(
+        unknown
+            .stderr
+            .contains("no trusted file defines that authority"),
+        "{}",
+        unknown.stderr
+    );
+    assert!(
+        unknown.stderr.contains("did you mean `opa`?"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]
@@ -58,11 +98,16 @@ fn doctor_lists_authorities_and_a_missing_program_stops_the_start() {
     let missing = office.run(&["call", "echo", "message=x"]);
     assert_ne!(missing.code, 0);
     assert!(
-        missing.stderr.contains("authority `desk`") && missing.stderr.contains("desk.sh` is not there"),
+        missing.stderr.contains("authority `desk`")
+            && missing.stderr.contains("desk.sh` is not there"),
         "{}",
         missing.stderr
     );
-    std::fs::write(std::path::Path::new(&office.config).with_file_name("desk.sh"), "exit 2").unwrap();
+    std::fs::write(
+        std::path::Path::new(&office.config).with_file_name("desk.sh"),
+        "exit 2",
+    )
+    .unwrap();
     let listed = office.run(&["doctor", "--json"]).json();
     let told: Vec<&str> = listed["findings"]
         .as_array()
@@ -72,7 +117,10 @@ fn doctor_lists_authorities_and_a_missing_program_stops_the_start() {
         .filter_map(|one| one["text"].as_str())
         .collect();
     assert_eq!(told.len(), 2, "{listed:#}");
-    assert!(told[0].starts_with("desk: `sh ") && told[0].contains("(5s)"), "{told:?}");
+    assert!(
+        told[0].starts_with("desk: `sh ") && told[0].contains("(5s)"),
+        "{told:?}"
+    );
     assert!(
         told[1].starts_with("opa: http://127.0.0.1:8181/v1/data/x (5s, answers kept for 10s)"),
         "{told:?}"
@@ -88,7 +136,15 @@ fn an_agent_cannot_change_the_program_that_decides_unasked() {
         "mode: edits\nrules: [delegate desk echo]\nauthorities: { desk: { command: [sh, ./desk.sh] } }\n",
     );
     home.run(&["trust"]).expect(0);
-    let asked = home.run(&["call", "write_file", "path=desk.sh", "content=exit 0", "--no-prompt"]).expect(3);
+    let asked = home
+        .run(&[
+            "call",
+            "write_file",
+            "path=desk.sh",
+            "content=exit 0",
+            "--no-prompt",
+        ])
+        .expect(3);
     assert!(asked.stderr.contains("needs approval"), "{}", asked.stderr);
     assert!(home.read("desk.sh").contains("allow"));
 }

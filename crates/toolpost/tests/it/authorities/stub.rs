@@ -16,7 +16,11 @@ pub(crate) enum Manner {
     /// Answers 200 in JSON.
     Answers(&'static str),
     /// Answers with this status line and further headers.
-    Says { status: &'static str, headers: String, body: Vec<u8> },
+    Says {
+        status: &'static str,
+        headers: String,
+        body: Vec<u8>,
+    },
     /// Reads the question and never answers.
     Sleeps,
     /// Reads the question and closes the connection.
@@ -49,7 +53,10 @@ impl StubEndpoint {
     /// Answers by what it is asked.
     pub(crate) fn deciding(decide: impl Fn(&Value) -> Manner + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/v1/data/toolpost/decision", listener.local_addr().unwrap());
+        let url = format!(
+            "http://{}/v1/data/toolpost/decision",
+            listener.local_addr().unwrap()
+        );
         let requests: Arc<Mutex<Vec<StubRequest>>> = Arc::default();
         let (kept, decide) = (Arc::clone(&requests), Arc::new(decide));
         thread::spawn(move || {
@@ -67,7 +74,10 @@ impl StubEndpoint {
 
     /// What was asked, as OPA's `input`.
     pub(crate) fn inputs(&self) -> Vec<Value> {
-        self.requests().iter().map(|request| request.body["input"].clone()).collect()
+        self.requests()
+            .iter()
+            .map(|request| request.body["input"].clone())
+            .collect()
     }
 }
 
@@ -91,14 +101,19 @@ fn serve(
     }
     let length = lines.iter().find_map(|line| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse::<usize>().ok())?
     })?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let body: Value = serde_json::from_slice(&body).ok()?;
     let manner = decide(&body["input"]);
     let (line, headers) = (lines.remove(0), lines);
-    kept.lock().unwrap().push(StubRequest { line, headers, body });
+    kept.lock().unwrap().push(StubRequest {
+        line,
+        headers,
+        body,
+    });
     answer(stream, manner)
 }
 
@@ -109,22 +124,34 @@ fn answer(mut stream: &TcpStream, manner: Manner) -> Option<()> {
     let json = "Content-Type: application/json\r\n";
     match manner {
         Manner::Answers(body) => {
-            stream.write_all(head("200 OK", json, body.len()).as_bytes()).ok()?;
+            stream
+                .write_all(head("200 OK", json, body.len()).as_bytes())
+                .ok()?;
             stream.write_all(body.as_bytes()).ok()
         }
-        Manner::Says { status, headers, body } => {
-            stream.write_all(head(status, &headers, body.len()).as_bytes()).ok()?;
+        Manner::Says {
+            status,
+            headers,
+            body,
+        } => {
+            stream
+                .write_all(head(status, &headers, body.len()).as_bytes())
+                .ok()?;
             stream.write_all(&body).ok()
         }
         Manner::Sleeps => {
             // Until the host gives up and closes.
-            stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
+            stream
+                .set_read_timeout(Some(Duration::from_secs(120)))
+                .ok()?;
             let _ = stream.read(&mut [0]);
             None
         }
         Manner::HangsUp => None,
         Manner::BreaksOff => {
-            stream.write_all(head("200 OK", json, 1_000).as_bytes()).ok()?;
+            stream
+                .write_all(head("200 OK", json, 1_000).as_bytes())
+                .ok()?;
             stream.write_all(b"{\"result\": true").ok()?;
             None
         }

@@ -8,31 +8,95 @@ use crate::exported::{Exported, text};
 
 /// The field with a record's own id, and the fields that it is never without.
 const FIELDS: &[(&str, &str, &[&str])] = &[
-    ("tool_declaration", "tool_id", &["namespace", "name", "description", "lifecycle", "tool_kind"]),
-    ("tool_interface", "interface_id", &["tool_id", "model_input_schema", "runtime_input_schema"]),
-    ("execution_profile", "execution_profile_id", &["execution_kind"]),
-    ("permission_profile", "permission_profile_id", &["risk_level"]),
+    (
+        "tool_declaration",
+        "tool_id",
+        &["namespace", "name", "description", "lifecycle", "tool_kind"],
+    ),
+    (
+        "tool_interface",
+        "interface_id",
+        &["tool_id", "model_input_schema", "runtime_input_schema"],
+    ),
+    (
+        "execution_profile",
+        "execution_profile_id",
+        &["execution_kind"],
+    ),
+    (
+        "permission_profile",
+        "permission_profile_id",
+        &["risk_level"],
+    ),
     ("tool_surface", "surface_id", &["scope"]),
     ("deferred_tool", "tool_id", &["name", "loading_state"]),
-    ("scheduler_policy", "scheduler_policy_id", &["ordering_policy"]),
-    ("invocation", "invocation_id", &["tool_id", "status", "created_at", "actor_ref", "surface_id"]),
-    ("input_mutation", "mutation_id", &["invocation_id", "source_type", "created_at"]),
+    (
+        "scheduler_policy",
+        "scheduler_policy_id",
+        &["ordering_policy"],
+    ),
+    (
+        "invocation",
+        "invocation_id",
+        &["tool_id", "status", "created_at", "actor_ref", "surface_id"],
+    ),
+    (
+        "input_mutation",
+        "mutation_id",
+        &["invocation_id", "source_type", "created_at"],
+    ),
     ("hook", "hook_id", &["hook_event", "invocation_id"]),
-    ("permission_decision", "decision_id", &["invocation_id", "behavior", "decided_at", "reason"]),
-    ("progress", "progress_id", &["invocation_id", "sequence", "status", "timestamp"]),
-    ("result", "result_id", &["invocation_id", "status", "created_at", "is_error"]),
-    ("result_persistence", "decision_id", &["invocation_id", "strategy", "created_at"]),
+    (
+        "permission_decision",
+        "decision_id",
+        &["invocation_id", "behavior", "decided_at", "reason"],
+    ),
+    (
+        "progress",
+        "progress_id",
+        &["invocation_id", "sequence", "status", "timestamp"],
+    ),
+    (
+        "result",
+        "result_id",
+        &["invocation_id", "status", "created_at", "is_error"],
+    ),
+    (
+        "result_persistence",
+        "decision_id",
+        &["invocation_id", "strategy", "created_at"],
+    ),
     ("event", "event_id", &["event_type", "source", "time"]),
 ];
 
 /// The words that a field may hold.
 const WORDS: &[(&str, &str, &str)] = &[
-    ("tool_declaration", "lifecycle", "draft available disabled requires_setup deferred deprecated retired"),
-    ("permission_profile", "risk_level", "low medium high critical"),
-    ("deferred_tool", "loading_state", "loaded deferred discoverable pending_provider unavailable"),
-    ("scheduler_policy", "ordering_policy", "preserve_terminal_order allow_unordered serial"),
+    (
+        "tool_declaration",
+        "lifecycle",
+        "draft available disabled requires_setup deferred deprecated retired",
+    ),
+    (
+        "permission_profile",
+        "risk_level",
+        "low medium high critical",
+    ),
+    (
+        "deferred_tool",
+        "loading_state",
+        "loaded deferred discoverable pending_provider unavailable",
+    ),
+    (
+        "scheduler_policy",
+        "ordering_policy",
+        "preserve_terminal_order allow_unordered serial",
+    ),
     ("scheduler_policy", "interrupt_behavior", "cancel block"),
-    ("scheduler_policy", "sibling_failure_policy", "ignore cancel_siblings cancel_dependent"),
+    (
+        "scheduler_policy",
+        "sibling_failure_policy",
+        "ignore cancel_siblings cancel_dependent",
+    ),
     (
         "invocation",
         "status",
@@ -40,9 +104,21 @@ const WORDS: &[(&str, &str, &str)] = &[
          approved denied queued running needs_input partial_result post_hooks_running yielded succeeded failed canceled \
          timed_out blocked",
     ),
-    ("input_mutation", "source_type", "hook permission_prompt adapter migration runtime"),
-    ("hook", "hook_event", "pre_tool_use post_tool_use post_tool_use_failure"),
-    ("permission_decision", "behavior", "allow ask deny passthrough"),
+    (
+        "input_mutation",
+        "source_type",
+        "hook permission_prompt adapter migration runtime",
+    ),
+    (
+        "hook",
+        "hook_event",
+        "pre_tool_use post_tool_use post_tool_use_failure",
+    ),
+    (
+        "permission_decision",
+        "behavior",
+        "allow ask deny passthrough",
+    ),
     (
         "result",
         "status",
@@ -75,20 +151,30 @@ const REFERENCES: &[&str] = &[
 ];
 
 pub(super) fn check_words_and_references(exported: &Exported) {
-    let fields: HashMap<&str, (&str, &[&str])> =
-        FIELDS.iter().map(|(record, id, fields)| (*record, (*id, *fields))).collect();
+    let fields: HashMap<&str, (&str, &[&str])> = FIELDS
+        .iter()
+        .map(|(record, id, fields)| (*record, (*id, *fields)))
+        .collect();
     let mut known: HashSet<&str> = HashSet::new();
     for line in &exported.lines {
         let record = text(&line["record"]);
-        let (id, needed) = fields.get(record).unwrap_or_else(|| panic!("`{record}` is no kind of record"));
+        let (id, needed) = fields
+            .get(record)
+            .unwrap_or_else(|| panic!("`{record}` is no kind of record"));
         assert_eq!(line["schema_version"], "0.2.0");
         for field in needed.iter().chain([id]) {
-            assert!(!line[field].is_null(), "`{record}` without `{field}`: {line}");
+            assert!(
+                !line[field].is_null(),
+                "`{record}` without `{field}`: {line}"
+            );
         }
         known.insert(text(&line[id]));
     }
     for (record, ..) in FIELDS.iter().filter(|(record, ..)| *record != "progress") {
-        assert!(exported.all(record).next().is_some(), "the session left no `{record}`");
+        assert!(
+            exported.all(record).next().is_some(),
+            "the session left no `{record}`"
+        );
     }
     for (record, field, words) in WORDS {
         let words: HashSet<&str> = words.split_whitespace().collect();
@@ -98,7 +184,10 @@ pub(super) fn check_words_and_references(exported: &Exported) {
     }
     let mut followed = 0;
     for line in &exported.lines {
-        for place in REFERENCES.iter().flat_map(|field| [&line[field], &line["data"][field]]) {
+        for place in REFERENCES
+            .iter()
+            .flat_map(|field| [&line[field], &line["data"][field]])
+        {
             for id in named(place) {
                 assert!(known.contains(id), "`{id}` is in no record: {line}");
                 followed += 1;

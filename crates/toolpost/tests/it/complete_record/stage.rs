@@ -71,17 +71,27 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) fn new() -> Self {
         let endpoint =
-            StubEndpoint::deciding(|input| match input["arguments"]["path"] == "delegated/a.txt" {
-                true => Manner::Answers(r#"{"result": {"decision": "allow", "reason": "open to all"}}"#),
-                false => Manner::Answers(r#"{"result": {"allow": false, "reason": "closed"}}"#),
-            });
-        let stage = Self { home: Home::new(), endpoint };
+            StubEndpoint::deciding(
+                |input| match input["arguments"]["path"] == "delegated/a.txt" {
+                    true => Manner::Answers(
+                        r#"{"result": {"decision": "allow", "reason": "open to all"}}"#,
+                    ),
+                    false => Manner::Answers(r#"{"result": {"allow": false, "reason": "closed"}}"#),
+                },
+            );
+        let stage = Self {
+            home: Home::new(),
+            endpoint,
+        };
         let config = CONFIG
             .replace("ENDPOINT", &stage.endpoint.url)
             .replace("HASH", TENANT_TOKEN_HASH)
             .replace("PYTHON", python());
         stage.write("trusted.yaml", &config);
-        stage.write("desk.sh", r#"echo '{"decision":"allow","reason":"the desk is open"}'"#);
+        stage.write(
+            "desk.sh",
+            r#"echo '{"decision":"allow","reason":"the desk is open"}'"#,
+        );
         stage.write(
             "rename.sh",
             r#"sed 's/.*"content": *"\([^"]*\)".*/{"arguments":{"path":"model.txt","content":"by-hook","create_directories":true},"reason":"one name for all"}/'"#,
@@ -104,7 +114,13 @@ impl Stage {
         let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let server = std::fs::read_to_string(crates.join("tests/mcp/server.py")).unwrap();
         self.write("server.py", &server);
-        let names = ["add", "read_preview", "read_ref", "read_redact", "read_drop"];
+        let names = [
+            "add",
+            "read_preview",
+            "read_ref",
+            "read_redact",
+            "read_drop",
+        ];
         let tools = names
             .map(|name| json!({ "name": name, "description": name, "inputSchema": { "type": "object" } }));
         self.write("tools.json", &json!(tools).to_string());
@@ -122,13 +138,18 @@ impl Stage {
         }
         self.home.write("notes.txt", "one two three\n");
         self.home.write("secret.txt", "nobody reads this\n");
-        self.home.write("large.txt", &"a line of a large file\n".repeat(2_000));
+        self.home
+            .write("large.txt", &"a line of a large file\n".repeat(2_000));
         // Far more than a search gets through before its deadline, on no more disk than one file needs.
         self.home.write("many/found.txt", "needle\n");
-        self.home.write("many/0.txt", &"some words without an end \n".repeat(40_000));
+        self.home
+            .write("many/0.txt", &"some words without an end \n".repeat(40_000));
         for number in 1..4_000 {
-            std::fs::hard_link(workspace.join("many/0.txt"), workspace.join(format!("many/{number}.txt")))
-                .unwrap();
+            std::fs::hard_link(
+                workspace.join("many/0.txt"),
+                workspace.join(format!("many/{number}.txt")),
+            )
+            .unwrap();
         }
     }
 
@@ -139,8 +160,13 @@ impl Stage {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = self.home.command(words);
-        command.arg("--config").arg(self.home.workspace().with_file_name("trusted.yaml"));
-        command.envs([("PATH", std::env::var("PATH").unwrap().as_str()), ("DEMO_TOKEN", SECRET)]);
+        command
+            .arg("--config")
+            .arg(self.home.workspace().with_file_name("trusted.yaml"));
+        command.envs([
+            ("PATH", std::env::var("PATH").unwrap().as_str()),
+            ("DEMO_TOKEN", SECRET),
+        ]);
         command
     }
 
@@ -153,6 +179,10 @@ impl Stage {
     }
 
     pub(super) fn export(&self) -> Exported {
-        Exported::read(&self.run(&["journal", "export", "--format", "agent-tool"]).stdout)
+        Exported::read(
+            &self
+                .run(&["journal", "export", "--format", "agent-tool"])
+                .stdout,
+        )
     }
 }

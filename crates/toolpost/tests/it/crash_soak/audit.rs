@@ -35,7 +35,9 @@ impl Audit {
         let reader = JournalReader::open(&home.data_dir().join("journal.db")).unwrap();
         let mut rows: Vec<StoredRecord> = Vec::new();
         loop {
-            let page = reader.read(rows.last().map_or(0, |row| row.seq), 1_000).unwrap();
+            let page = reader
+                .read(rows.last().map_or(0, |row| row.seq), 1_000)
+                .unwrap();
             if page.is_empty() {
                 break;
             }
@@ -49,7 +51,11 @@ impl Audit {
         }
         let is_start = |row: &&StoredRecord| row.record.kind == RecordKind::HostStarted;
         let starts = rows.iter().filter(is_start).map(|row| row.seq).collect();
-        Self { rows, calls, starts }
+        Self {
+            rows,
+            calls,
+            starts,
+        }
     }
 
     pub(super) fn records(&self) -> usize {
@@ -57,8 +63,14 @@ impl Audit {
     }
 
     fn records_of(&self, said: &Said) -> Vec<&StoredRecord> {
-        let id = said.answer.json()["invocation_id"].as_str().unwrap().to_owned();
-        self.calls[&id].iter().map(|&place| &self.rows[place]).collect()
+        let id = said.answer.json()["invocation_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        self.calls[&id]
+            .iter()
+            .map(|&place| &self.rows[place])
+            .collect()
     }
 
     /// One end for each answer, the same bytes; one call for each key; no call that was not answered.
@@ -66,8 +78,17 @@ impl Audit {
         for one in said {
             let records = self.records_of(one);
             let of = |kind| records.iter().filter(move |row| row.record.kind == kind);
-            assert_eq!(of(RecordKind::Ended).count(), 1, "the ends of `{}`", one.request.key);
-            assert!(of(RecordKind::Started).count() <= 1, "the starts of `{}`", one.request.key);
+            assert_eq!(
+                of(RecordKind::Ended).count(),
+                1,
+                "the ends of `{}`",
+                one.request.key
+            );
+            assert!(
+                of(RecordKind::Started).count() <= 1,
+                "the starts of `{}`",
+                one.request.key
+            );
             let end = of(RecordKind::Ended).next().unwrap();
             let tail = format!("\"result\":{}}}", one.answer.body);
             assert!(
@@ -76,7 +97,11 @@ impl Audit {
                 one.request.key,
                 end.record.body
             );
-            let key = records[0].record.request.as_ref().map(|request| request.id.as_str());
+            let key = records[0]
+                .record
+                .request
+                .as_ref()
+                .map(|request| request.id.as_str());
             assert_eq!(key, Some(one.request.key.as_str()));
         }
         let mut keys: Vec<&str> = self
@@ -88,19 +113,32 @@ impl Audit {
         keys.sort_unstable();
         let all = keys.len();
         keys.dedup();
-        assert_eq!((all, keys.len()), (said.len(), said.len()), "one call for each key and no other");
-        assert_eq!(self.calls.len(), said.len(), "no call that was not answered");
+        assert_eq!(
+            (all, keys.len()),
+            (said.len(), said.len()),
+            "one call for each key and no other"
+        );
+        assert_eq!(
+            self.calls.len(),
+            said.len(),
+            "no call that was not answered"
+        );
     }
 
     pub(super) fn unknown(&self, said: &[Said]) -> usize {
-        said.iter().filter(|one| one.answer.json()["outcome"] == "unknown").count()
+        said.iter()
+            .filter(|one| one.answer.json()["outcome"] == "unknown")
+            .count()
     }
 
     fn way(&self, one: &Said) -> Way {
         let records = self.records_of(one);
         let answered_by = self.starts[one.starts - 1];
         let unknown = one.answer.json()["outcome"] == "unknown";
-        match (records[0].seq < answered_by, records.last().unwrap().seq < answered_by) {
+        match (
+            records[0].seq < answered_by,
+            records.last().unwrap().seq < answered_by,
+        ) {
             (true, true) if !unknown => Way::FromRecord,
             (true, _) => Way::Recovered,
             (false, _) => Way::Anew,
@@ -113,7 +151,9 @@ impl Audit {
         let mut ways: BTreeMap<Way, usize> = BTreeMap::new();
         for one in said {
             let result = one.answer.json();
-            *outcomes.entry((one.kind, result["outcome"].as_str().unwrap().to_owned())).or_default() += 1;
+            *outcomes
+                .entry((one.kind, result["outcome"].as_str().unwrap().to_owned()))
+                .or_default() += 1;
             if one.interrupted {
                 *ways.entry(self.way(one)).or_default() += 1;
             }

@@ -64,7 +64,10 @@ fn fresh_file(name: usize, key: &str) -> String {
 }
 
 fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 impl<'h> Caller<'h> {
@@ -74,7 +77,15 @@ impl<'h> Caller<'h> {
     }
 
     pub(super) fn new(name: usize, home: &'h Home, power: &'h Power<'h>, dice: Dice) -> Self {
-        Self { name, home, power, dice, http: None, calls: 0, number: 0 }
+        Self {
+            name,
+            home,
+            power,
+            dice,
+            http: None,
+            calls: 0,
+            number: 0,
+        }
     }
 
     /// Makes the next call, looks at its answer, and tells both.
@@ -89,7 +100,13 @@ impl<'h> Caller<'h> {
         let request = self.request(kind);
         let (answer, interrupted, starts) = self.ask(&request);
         assert_eq!(answer.status, 200, "{answer:?}");
-        let said = Said { kind, request, answer, interrupted, starts };
+        let said = Said {
+            kind,
+            request,
+            answer,
+            interrupted,
+            starts,
+        };
         self.judge(&said);
         said
     }
@@ -99,18 +116,31 @@ impl<'h> Caller<'h> {
         let old = chain_text(self.name, self.number);
         let (tool, body) = match kind {
             Kind::Echo => ("echo", json!({ "message": key })),
-            Kind::Read => ("read_file", json!({ "path": chain_file(self.name), "line_numbers": false })),
+            Kind::Read => (
+                "read_file",
+                json!({ "path": chain_file(self.name), "line_numbers": false }),
+            ),
             Kind::Chained => {
                 let new = chain_text(self.name, self.number + 1);
                 let path = chain_file(self.name);
-                ("write_file", json!({ "path": path, "content": new, "expected_sha256": sha256(&old) }))
+                (
+                    "write_file",
+                    json!({ "path": path, "content": new, "expected_sha256": sha256(&old) }),
+                )
             }
             Kind::Fresh => {
                 let path = fresh_file(self.name, &key);
-                ("write_file", json!({ "path": path, "content": key, "create_directories": true }))
+                (
+                    "write_file",
+                    json!({ "path": path, "content": key, "create_directories": true }),
+                )
             }
         };
-        Request { path: format!("/tools/{tool}/call"), key, body: body.to_string() }
+        Request {
+            path: format!("/tools/{tool}/call"),
+            key,
+            body: body.to_string(),
+        }
     }
 
     /// Sends the request until it is answered.
@@ -119,11 +149,17 @@ impl<'h> Caller<'h> {
         for _ in 0..TRIES {
             let starts = self.power.wait();
             // A connection to a host that is gone broke between two calls: none was interrupted.
-            let kept = self.http.take().filter(|(of, _)| *of == starts).map(|(_, http)| http);
-            let sent = kept.map_or_else(|| self.power.connect(), Ok).and_then(|mut http| {
-                let answer = http.post_with_key(&request.path, &request.key, &request.body)?;
-                Ok((answer, http))
-            });
+            let kept = self
+                .http
+                .take()
+                .filter(|(of, _)| *of == starts)
+                .map(|(_, http)| http);
+            let sent = kept
+                .map_or_else(|| self.power.connect(), Ok)
+                .and_then(|mut http| {
+                    let answer = http.post_with_key(&request.path, &request.key, &request.body)?;
+                    Ok((answer, http))
+                });
             match sent {
                 Ok((answer, http)) => {
                     self.http = Some((starts, http));
@@ -138,21 +174,38 @@ impl<'h> Caller<'h> {
     /// Holds the answer against what this caller knows, and learns what it does not.
     fn judge(&mut self, said: &Said) {
         let result = said.answer.json();
-        let text = |pointer: &str| result.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            result
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let read = (text("/outcome"), text("/content/0/text"));
         match said.kind {
             Kind::Echo => assert_eq!(read, ("succeeded", said.request.key.as_str()), "{result}"),
             Kind::Read => {
-                assert_eq!(read, ("succeeded", chain_text(self.name, self.number).as_str()), "{result}");
+                assert_eq!(
+                    read,
+                    ("succeeded", chain_text(self.name, self.number).as_str()),
+                    "{result}"
+                );
             }
             Kind::Fresh => {
-                let found = self.home.try_read(&fresh_file(self.name, &said.request.key));
+                let found = self
+                    .home
+                    .try_read(&fresh_file(self.name, &said.request.key));
                 let expected = took_effect(said, found.is_some()).then(|| said.request.key.clone());
                 assert_eq!(found, expected, "{result}");
-                assert_ne!(result["structured_content"]["created"], false, "it ran twice: {result}");
+                assert_ne!(
+                    result["structured_content"]["created"], false,
+                    "it ran twice: {result}"
+                );
             }
             Kind::Chained => {
-                let (old, new) = (chain_text(self.name, self.number), chain_text(self.name, self.number + 1));
+                let (old, new) = (
+                    chain_text(self.name, self.number),
+                    chain_text(self.name, self.number + 1),
+                );
                 let found = self.home.read(&chain_file(self.name));
                 let took_effect = took_effect(said, found == new);
                 assert_eq!(found, if took_effect { new } else { old }, "{result}");

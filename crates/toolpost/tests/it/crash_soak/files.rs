@@ -22,7 +22,11 @@ impl Files {
     /// How many are neither a caller's chain nor one of its fresh files.
     pub(super) fn strays(&self) -> usize {
         let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-        self.0.keys().map(name).filter(|name| name.starts_with('.') || !name.ends_with(".txt")).count()
+        self.0
+            .keys()
+            .map(name)
+            .filter(|name| name.starts_with('.') || !name.ends_with(".txt"))
+            .count()
     }
 }
 

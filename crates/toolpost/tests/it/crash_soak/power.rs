@@ -33,13 +33,27 @@ impl<'h> Power<'h> {
     pub(super) fn on(home: &'h Home) -> Self {
         let served = Served::start(home, &["--mode", "edits"]);
         let (address, token) = (served.address, Served::token(home));
-        let state = State { on: Some(served), starts: 1, kills: 0 };
-        Self { home, address, token, state: Mutex::new(state), changed: Condvar::new() }
+        let state = State {
+            on: Some(served),
+            starts: 1,
+            kills: 0,
+        };
+        Self {
+            home,
+            address,
+            token,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
     }
 
     fn serve(&self) -> Served {
         let address = self.address.to_string();
-        Served::spawn(&mut self.home.command(&["serve", "--http", &address, "--mode", "edits"]))
+        Served::spawn(
+            &mut self
+                .home
+                .command(&["serve", "--http", &address, "--mode", "edits"]),
+        )
     }
 
     /// Kills the host and starts it again, so many times.
@@ -77,8 +91,10 @@ impl<'h> Power<'h> {
     /// Waits until the host runs; gives how often it was started by then.
     pub(super) fn wait(&self) -> usize {
         let state = self.state.lock().unwrap();
-        let (state, waited) =
-            self.changed.wait_timeout_while(state, PATIENCE, |state| state.on.is_none()).unwrap();
+        let (state, waited) = self
+            .changed
+            .wait_timeout_while(state, PATIENCE, |state| state.on.is_none())
+            .unwrap();
         assert!(!waited.timed_out(), "the host did not come back");
         state.starts
     }

@@ -12,7 +12,10 @@ use tempfile::TempDir;
 use crate::workshop::PATIENCE;
 
 pub(crate) fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 pub(crate) fn scripts() -> PathBuf {
@@ -32,7 +35,11 @@ pub(crate) fn python() -> PathBuf {
 #[track_caller]
 pub(crate) fn run_python(arguments: &[&str]) {
     let output = Command::new(python()).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}:\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{arguments:?}:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// A folder with the service and what was made of our `.proto` for it.
@@ -45,10 +52,23 @@ pub(crate) fn generated() -> TempDir {
 pub(crate) fn generate(folder: &Path) {
     let proto = root().join("docs/tool_service.proto");
     let include = format!("-I{}", proto.parent().unwrap().display());
-    let (code, stubs) =
-        (format!("--python_out={}", folder.display()), format!("--grpc_python_out={}", folder.display()));
-    run_python(&["-m", "grpc_tools.protoc", &include, &code, &stubs, proto.to_str().unwrap()]);
-    std::fs::copy(scripts().join("tool_server.py"), folder.join("tool_server.py")).unwrap();
+    let (code, stubs) = (
+        format!("--python_out={}", folder.display()),
+        format!("--grpc_python_out={}", folder.display()),
+    );
+    run_python(&[
+        "-m",
+        "grpc_tools.protoc",
+        &include,
+        &code,
+        &stubs,
+        proto.to_str().unwrap(),
+    ]);
+    std::fs::copy(
+        scripts().join("tool_server.py"),
+        folder.join("tool_server.py"),
+    )
+    .unwrap();
 }
 
 /// A service that runs. Killed when dropped.
@@ -75,8 +95,16 @@ impl Peer {
                 let _ = tell.send(line);
             }
         });
-        let mut peer = Self { child, port: 0, lines };
-        peer.port = peer.until("READY:").trim_start_matches("READY:").parse().unwrap();
+        let mut peer = Self {
+            child,
+            port: 0,
+            lines,
+        };
+        peer.port = peer
+            .until("READY:")
+            .trim_start_matches("READY:")
+            .parse()
+            .unwrap();
         peer
     }
 
@@ -87,8 +115,10 @@ impl Peer {
     /// The next line that begins so.
     pub(crate) fn until(&self, words: &str) -> String {
         loop {
-            let line =
-                self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it never says `{words}`"));
+            let line = self
+                .lines
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|_| panic!("it never says `{words}`"));
             if line.starts_with(words) {
                 return line;
             }
@@ -108,7 +138,13 @@ pub(crate) struct Running(Child);
 
 impl Running {
     pub(crate) fn start(script: &Path) -> Self {
-        Self(Command::new(python()).arg(script).stdin(Stdio::null()).spawn().unwrap())
+        Self(
+            Command::new(python())
+                .arg(script)
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
     }
 }
 

@@ -15,13 +15,21 @@ async fn a_program_reads_the_call_and_later_the_result_as_one_line_of_json() {
     keep.events = vec![HookEvent::Before, HookEvent::After, HookEvent::Failure];
     keep.writable = vec![place.clone()];
     let shop = shop([keep]).await;
-    let result = shop.call("echo", json!({ "message": "hello\nthere" })).await;
+    let result = shop
+        .call("echo", json!({ "message": "hello\nthere" }))
+        .await;
     assert_eq!(result.outcome, Outcome::Succeeded, "{result:#?}");
     shop.call("read_file", json!({ "path": "missing" })).await;
     let seen = std::fs::read_to_string(place.join("seen")).unwrap();
-    let lines: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = seen
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(lines.len(), 4, "{seen}");
-    let events: Vec<&str> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
+    let events: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["event"].as_str())
+        .collect();
     assert_eq!(events, ["before", "after", "before", "failure"]);
     let expected = json!({
         "event": "before", "invocation_id": result.invocation_id, "session_id": shop.host.session.id(),
@@ -40,22 +48,43 @@ async fn a_program_reads_the_call_and_later_the_result_as_one_line_of_json() {
 #[tokio::test]
 async fn exit_codes_mean_what_they_mean_elsewhere() {
     let (result, body) = echo(shell("echo chatter >&2")).await;
-    assert_eq!((result.outcome, text(&result)), (Outcome::Succeeded, "hello"));
-    assert!(body["hooks"][0]["error"].is_null() && body["hooks"][0]["did"].is_null(), "{body:#}");
+    assert_eq!(
+        (result.outcome, text(&result)),
+        (Outcome::Succeeded, "hello")
+    );
+    assert!(
+        body["hooks"][0]["error"].is_null() && body["hooks"][0]["did"].is_null(),
+        "{body:#}"
+    );
 
     let (result, body) = echo(shell("echo no such luck >&2; exit 2")).await;
-    assert_eq!((result.outcome, result.error_class()), (Outcome::Denied, Some(ErrorClass::HookBlocked)));
-    assert_eq!(result.error.unwrap().message, "the hook `try` stopped the call: no such luck");
+    assert_eq!(
+        (result.outcome, result.error_class()),
+        (Outcome::Denied, Some(ErrorClass::HookBlocked))
+    );
+    assert_eq!(
+        result.error.unwrap().message,
+        "the hook `try` stopped the call: no such luck"
+    );
     assert_eq!(body["hooks"][0]["did"], json!(["stopped"]));
 
     let (result, _) = echo(at(HookEvent::After, shell("echo look twice >&2; exit 2"))).await;
     assert_eq!(result.model_text(), "hello\n[hook try] look twice");
 
-    assert_eq!(failure(shell("echo oops >&2; exit 1")).await, "it ended with exit code 1: oops");
+    assert_eq!(
+        failure(shell("echo oops >&2; exit 1")).await,
+        "it ended with exit code 1: oops"
+    );
     assert_eq!(failure(shell("exit 3")).await, "it ended with exit code 3");
-    assert_eq!(failure(shell("kill -9 $$")).await, "it was ended by signal 9");
+    assert_eq!(
+        failure(shell("kill -9 $$")).await,
+        "it was ended by signal 9"
+    );
     let missing = failure(hook(&["no-such-program"])).await;
-    assert!(missing.starts_with("it did not start: ") && missing.contains("no-such-program"), "{missing}");
+    assert!(
+        missing.starts_with("it did not start: ") && missing.contains("no-such-program"),
+        "{missing}"
+    );
 }
 
 #[tokio::test]
@@ -82,15 +111,28 @@ call["arguments"]["message"] = call["arguments"]["message"].upper()
 json.dump({"arguments": call["arguments"], "reason": "louder", "message": "made it loud"}, sys.stdout)
 "#;
     let (result, body) = echo(hook(&["python3", "-c", rewrite])).await;
-    assert_eq!((result.outcome, text(&result)), (Outcome::Succeeded, "HELLO"), "{result:#?}");
+    assert_eq!(
+        (result.outcome, text(&result)),
+        (Outcome::Succeeded, "HELLO"),
+        "{result:#?}"
+    );
     let mut mutation = body["mutations"][0].clone();
-    assert!(mutation.as_object_mut().unwrap().remove("at_us").is_some_and(|at| at.is_u64()));
+    assert!(
+        mutation
+            .as_object_mut()
+            .unwrap()
+            .remove("at_us")
+            .is_some_and(|at| at.is_u64())
+    );
     assert_eq!(
         mutation,
         json!({
         "source_type": "hook", "source": "try", "changed_fields": ["message"], "reason": "louder" })
     );
-    assert_eq!(body["hooks"][0]["did"], json!(["left_message", "changed_arguments"]));
+    assert_eq!(
+        body["hooks"][0]["did"],
+        json!(["left_message", "changed_arguments"])
+    );
 
     let replace = r#"
 import json, sys
@@ -98,7 +140,11 @@ result = json.load(sys.stdin)["result"]
 print(json.dumps({"output": result["content"][0]["text"].replace("l", "-"), "context": ["one", "two"]}))
 "#;
     let (result, body) = echo(at(HookEvent::After, hook(&["python3", "-c", replace]))).await;
-    assert_eq!(result.model_text(), "he--o\n[hook try] one\n[hook try] two", "{body:#}");
+    assert_eq!(
+        result.model_text(),
+        "he--o\n[hook try] one\n[hook try] two",
+        "{body:#}"
+    );
     assert_eq!(body["output_mutations"][0]["source"], "try");
 }
 
@@ -106,11 +152,17 @@ print(json.dumps({"output": result["content"][0]["text"].replace("l", "-"), "con
 async fn a_program_has_an_opinion_or_keeps_the_result() {
     let (result, body) = echo(shell(r#"echo '{"decision":"deny","reason":"it is late"}'"#)).await;
     assert_eq!(result.error_class(), Some(ErrorClass::PermissionDenied));
-    assert_eq!(body["decision"]["reason"]["text"], "the hook `try` says: it is late");
+    assert_eq!(
+        body["decision"]["reason"]["text"],
+        "the hook `try` says: it is late"
+    );
 
     let keep = shell(r#"echo '{"continue":false,"reason":"it holds a key"}'"#);
     let (result, _) = echo(at(HookEvent::After, keep)).await;
-    assert_eq!((result.outcome, result.error_class()), (Outcome::Succeeded, Some(ErrorClass::HookBlocked)));
+    assert_eq!(
+        (result.outcome, result.error_class()),
+        (Outcome::Succeeded, Some(ErrorClass::HookBlocked))
+    );
     assert!(!serde_json::to_string(&result).unwrap().contains("hello"));
 }
 
@@ -121,9 +173,17 @@ async fn only_calls_that_concern_it_start_the_program() {
         .when("echo[/message = stop*]".parse().unwrap(), Places::default())
         .unwrap();
     let shop = shop([choosy]).await;
-    assert_eq!(shop.call("echo", json!({ "message": "go" })).await.outcome, Outcome::Succeeded);
+    assert_eq!(
+        shop.call("echo", json!({ "message": "go" })).await.outcome,
+        Outcome::Succeeded
+    );
     assert!(last(&shop).await["hooks"].is_null());
-    assert_eq!(shop.call("echo", json!({ "message": "stop it" })).await.outcome, Outcome::Denied);
+    assert_eq!(
+        shop.call("echo", json!({ "message": "stop it" }))
+            .await
+            .outcome,
+        Outcome::Denied
+    );
 }
 
 #[tokio::test]
@@ -135,7 +195,8 @@ async fn a_program_writes_only_where_it_may_and_sees_no_secret_of_the_environmen
                          echo outside >&2; echo \"home=$HOME secret=$SECRET_TOKEN mine=$MINE\" >&2; exit 2",
         place.display()
     );
-    let check = async |change: &dyn Fn(&mut toolpost_sources::HookDeclaration), expected: &[&str]| {
+    let check = async |change: &dyn Fn(&mut toolpost_sources::HookDeclaration),
+                       expected: &[&str]| {
         let _ = std::fs::remove_file(place.join("outside"));
         let mut hook = shell(&tried);
         hook.environment = [("MINE".to_owned(), "1".to_owned())].into();
@@ -145,7 +206,9 @@ async fn a_program_writes_only_where_it_may_and_sees_no_secret_of_the_environmen
         let said = result.error.unwrap().message;
         let wrote: Vec<&str> = ["inside", "outside"]
             .into_iter()
-            .filter(|word| said.contains(&format!(" {word}\n")) || said.contains(&format!("\n{word}\n")))
+            .filter(|word| {
+                said.contains(&format!(" {word}\n")) || said.contains(&format!("\n{word}\n"))
+            })
             .collect();
         assert_eq!(wrote, expected, "{said}");
         assert!(said.contains("home=/tmp/home secret= mine=1"), "{said}");
@@ -153,5 +216,9 @@ async fn a_program_writes_only_where_it_may_and_sees_no_secret_of_the_environmen
     };
     check(&|_| {}, &[]).await;
     check(&|hook| hook.writable = vec![place.clone()], &["outside"]).await;
-    check(&|hook| hook.profile = SandboxProfile::WorkspaceWrite, &["inside"]).await;
+    check(
+        &|hook| hook.profile = SandboxProfile::WorkspaceWrite,
+        &["inside"],
+    )
+    .await;
 }

@@ -29,11 +29,15 @@ impl Web {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-                while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+                while lines
+                    .next()
+                    .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+                {}
                 let mut stream = stream;
                 let length = body.len();
                 let _ = stream.write_all(
-                    format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n").as_bytes(),
+                    format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n")
+                        .as_bytes(),
                 );
                 let _ = stream.write_all(&body);
             }
@@ -66,11 +70,16 @@ const MODULE: &str = "    z.writestr('repo-main/amplifier_module_tool_z/__init__
                       z.writestr('repo-main/inner/amplifier_module_tool_y/__init__.py', '')\n";
 
 fn allow(place: &Place, web: &Web) {
-    place.config(&format!("network: {{ private: ['http://{}/'] }}\n", web.address));
+    place.config(&format!(
+        "network: {{ private: ['http://{}/'] }}\n",
+        web.address
+    ));
 }
 
 fn plan(place: &Place, source: &str) {
-    place.plan(&format!("tools:\n  - {{ module: tool-z, source: '{source}' }}\n"));
+    place.plan(&format!(
+        "tools:\n  - {{ module: tool-z, source: '{source}' }}\n"
+    ));
 }
 
 #[test]
@@ -80,19 +89,45 @@ fn an_archive_is_fetched_once_and_its_outer_folder_is_looked_through() {
     plan(&place, &format!("http://{}/repo/main.zip", web.address));
     let refused = place.modules(&["fetch"]).expect(1);
     assert!(refused.stdout.contains("127.0.0.1"), "{}", refused.stdout);
-    assert_eq!(web.asked(), 0, "a private address is reached only where the operator lists it");
+    assert_eq!(
+        web.asked(),
+        0,
+        "a private address is reached only where the operator lists it"
+    );
     allow(&place, &web);
     let fetched = place.modules(&["fetch", "--json"]).expect(0).json();
-    assert_eq!((&fetched["modules"][0]["state"], web.asked()), (&"fetched".into(), 1), "{fetched}");
-    assert!(fetched["modules"][0]["root"].as_str().unwrap().ends_with("/repo-main"), "{fetched}");
+    assert_eq!(
+        (&fetched["modules"][0]["state"], web.asked()),
+        (&"fetched".into(), 1),
+        "{fetched}"
+    );
+    assert!(
+        fetched["modules"][0]["root"]
+            .as_str()
+            .unwrap()
+            .ends_with("/repo-main"),
+        "{fetched}"
+    );
     place.modules(&["fetch"]).expect(0);
     place.modules(&["list"]).expect(0);
     assert_eq!(web.asked(), 1);
     place.modules(&["update"]).expect(0);
     assert_eq!(web.asked(), 2);
-    plan(&place, &format!("zip+http://{}/repo/main.zip#subdirectory=inner", web.address));
+    plan(
+        &place,
+        &format!(
+            "zip+http://{}/repo/main.zip#subdirectory=inner",
+            web.address
+        ),
+    );
     let inner = place.modules(&["list", "--json"]).expect(0).json();
-    assert!(inner[0]["root"].as_str().unwrap().ends_with("/repo-main/inner"), "{inner}");
+    assert!(
+        inner[0]["root"]
+            .as_str()
+            .unwrap()
+            .ends_with("/repo-main/inner"),
+        "{inner}"
+    );
 }
 
 #[test]
@@ -110,12 +145,19 @@ fn an_archive_of_this_machine_is_one_too() {
 fn a_redirect_goes_only_where_the_first_address_could() {
     let place = Place::new();
     let secret = Web::file(archive(&place, MODULE));
-    let location = format!("HTTP/1.1 302 Found\r\nLocation: http://{}/x.zip\r\n", secret.address);
+    let location = format!(
+        "HTTP/1.1 302 Found\r\nLocation: http://{}/x.zip\r\n",
+        secret.address
+    );
     let web = Web::serve(location, Vec::new());
     allow(&place, &web);
     plan(&place, &format!("http://{}/x.zip", web.address));
     let refused = place.modules(&["fetch"]).expect(1);
-    assert!(refused.stdout.contains("after a redirect"), "{}", refused.stdout);
+    assert!(
+        refused.stdout.contains("after a redirect"),
+        "{}",
+        refused.stdout
+    );
     assert_eq!((web.asked(), secret.asked()), (1, 0));
     place.config(&format!(
         "network: {{ private: ['http://{}/', 'http://{}/'] }}\n",
@@ -131,19 +173,36 @@ fn hostile_archives_leave_nothing_behind() {
         fs::write(place.path("z.zip"), archive(&place, script)).unwrap();
         plan(&place, "zip+file://./z.zip");
         let refused = place.modules(&["fetch"]).expect(1);
-        assert!(refused.stdout.contains(expected), "{expected}: {}", refused.stdout);
+        assert!(
+            refused.stdout.contains(expected),
+            "{expected}: {}",
+            refused.stdout
+        );
         assert!(!place.path("evil").exists() && !place.cache().join("evil").exists());
         let kept = super::place::files(&place.cache().join("modules"));
         assert_eq!(kept, Vec::<std::path::PathBuf>::new(), "{expected}");
     };
-    check("    z.writestr('../../../evil', 'x')\n", "outside of its folder");
-    check("    z.writestr('/tmp/evil', 'x')\n", "outside of its folder");
-    check("    z.writestr('a\\\\..\\\\evil', 'x')\n", "outside of its folder");
+    check(
+        "    z.writestr('../../../evil', 'x')\n",
+        "outside of its folder",
+    );
+    check(
+        "    z.writestr('/tmp/evil', 'x')\n",
+        "outside of its folder",
+    );
+    check(
+        "    z.writestr('a\\\\..\\\\evil', 'x')\n",
+        "outside of its folder",
+    );
     let link = "    i = zipfile.ZipInfo('link')\n    i.external_attr = (stat.S_IFLNK | 0o777) << 16\n    z.writestr(i, '/etc/passwd')\n";
     check(link, "links are not unpacked");
-    let bomb = "    big = bytes(64 << 20)\n    for i in range(20):\n        z.writestr(f'f{i}', big)\n";
+    let bomb =
+        "    big = bytes(64 << 20)\n    for i in range(20):\n        z.writestr(f'f{i}', big)\n";
     check(bomb, "larger than 1024 MiB");
-    check("    for i in range(20001):\n        z.writestr(f'f{i}', '')\n", "more than 20000 files");
+    check(
+        "    for i in range(20001):\n        z.writestr(f'f{i}', '')\n",
+        "more than 20000 files",
+    );
 }
 
 #[test]

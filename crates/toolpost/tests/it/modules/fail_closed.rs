@@ -25,13 +25,17 @@ fn hook(place: &Place, id: &str, code: &str) {
 
 fn git(place: &Place, words: &[&str]) {
     let mut git = Command::new("git");
-    git.current_dir(place.path("repo")).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(words);
+    git.current_dir(place.path("repo"))
+        .args(["-c", "user.name=t", "-c", "user.email=t@t"])
+        .args(words);
     said(git.env("GIT_CONFIG_GLOBAL", "/dev/null"));
 }
 
 /// A repository with these files, and its address.
 fn repository(place: &Place, files: &[(&str, &str)]) -> String {
-    files.iter().for_each(|(name, text)| place.write(&format!("repo/{name}"), text));
+    files
+        .iter()
+        .for_each(|(name, text)| place.write(&format!("repo/{name}"), text));
     git(place, &["init", "--quiet", "--initial-branch=main", "."]);
     git(place, &["add", "--all"]);
     git(place, &["commit", "--quiet", "--message", "one"]);
@@ -60,7 +64,10 @@ fn check(way: &str, expected: CallEnd, reason: &str, plan: &dyn Fn(&Place) -> St
     let end = match called.code {
         0 => CallEnd::Runs,
         2 => CallEnd::NoHost,
-        3 if ["hook_failed", "hook_blocked"].iter().any(|class| called.stderr.contains(class)) => {
+        3 if ["hook_failed", "hook_blocked"]
+            .iter()
+            .any(|class| called.stderr.contains(class)) =>
+        {
             CallEnd::StopsLikeAMissingGuard
         }
         code => panic!("{way}: exit {code}: {}", called.stderr),
@@ -70,7 +77,11 @@ fn check(way: &str, expected: CallEnd, reason: &str, plan: &dyn Fn(&Place) -> St
     if end != CallEnd::StopsLikeAMissingGuard {
         return;
     }
-    let hint = called.stderr.split("{hooks: {").nth(1).and_then(|rest| rest.split(": observer}").next());
+    let hint = called
+        .stderr
+        .split("{hooks: {")
+        .nth(1)
+        .and_then(|rest| rest.split(": observer}").next());
     let key = hint.unwrap_or_else(|| panic!("{way}: no hint: {}", called.stderr));
     let is_typable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     assert!(key.chars().all(is_typable), "{way}: {key}");
@@ -86,32 +97,65 @@ fn an_include_that_is_missing_or_broken_stops_calls() {
         check(way, CallEnd::StopsLikeAMissingGuard, reason, plan);
     };
     let includes = |text: &str| format!("bundle: {{ name: mine }}\nincludes: ['{text}']\n");
-    missing("a name of its own bundle without a file", "has no file `behaviors/no`", &|_| {
-        includes("mine:behaviors/no")
+    missing(
+        "a name of its own bundle without a file",
+        "has no file `behaviors/no`",
+        &|_| includes("mine:behaviors/no"),
+    );
+    missing(
+        "a name of another bundle",
+        "no bundle of this plan is named `foundation`",
+        &|_| includes("foundation:behaviors/no"),
+    );
+    missing("a bare name", "neither a file nor an address", &|_| {
+        includes("foundation")
     });
-    missing("a name of another bundle", "no bundle of this plan is named `foundation`", &|_| {
-        includes("foundation:behaviors/no")
+    missing("a path of another system", "another system", &|_| {
+        includes("C:\\bundle.yaml")
     });
-    missing("a bare name", "neither a file nor an address", &|_| includes("foundation"));
-    missing("a path of another system", "another system", &|_| includes("C:\\bundle.yaml"));
-    missing("a repository that is not there", "the bundle is not here", &|place| {
-        includes(&format!("git+file://{}", place.path("nowhere").display()))
-    });
-    missing("a file that a repository does not have", "the bundle is not here", &|place| {
-        includes(&format!("{}#subdirectory=behaviors/no.yaml", repository(place, &[("README", "")])))
-    });
-    missing("a file that leads out of its repository", "after links are followed", &|place| {
-        place.write("outside.yaml", "tools: []\n");
-        let text = format!("includes: ['{}']\n", place.path("outside.yaml").display());
-        includes(&repository(place, &[("bundle.yaml", &text)]))
-    });
+    missing(
+        "a repository that is not there",
+        "the bundle is not here",
+        &|place| includes(&format!("git+file://{}", place.path("nowhere").display())),
+    );
+    missing(
+        "a file that a repository does not have",
+        "the bundle is not here",
+        &|place| {
+            includes(&format!(
+                "{}#subdirectory=behaviors/no.yaml",
+                repository(place, &[("README", "")])
+            ))
+        },
+    );
+    missing(
+        "a file that leads out of its repository",
+        "after links are followed",
+        &|place| {
+            place.write("outside.yaml", "tools: []\n");
+            let text = format!("includes: ['{}']\n", place.path("outside.yaml").display());
+            includes(&repository(place, &[("bundle.yaml", &text)]))
+        },
+    );
     missing("a fetched file that is no plan", "hooks_type", &|place| {
         includes(&repository(place, &[("bundle.yaml", "hooks: 5\n")]))
     });
-    missing("a fetched bundle whose own include is not there", "the bundle is not here", &|place| {
-        includes(&repository(place, &[("bundle.yaml", "includes: ['git+file:///nowhere/at/all']\n")]))
-    });
-    check("a file that is not there", CallEnd::NoHost, "cannot be read", &|_| includes("./no.yaml"));
+    missing(
+        "a fetched bundle whose own include is not there",
+        "the bundle is not here",
+        &|place| {
+            includes(&repository(
+                place,
+                &[("bundle.yaml", "includes: ['git+file:///nowhere/at/all']\n")],
+            ))
+        },
+    );
+    check(
+        "a file that is not there",
+        CallEnd::NoHost,
+        "cannot be read",
+        &|_| includes("./no.yaml"),
+    );
 }
 
 #[test]
@@ -119,24 +163,36 @@ fn a_hook_that_is_missing_or_broken_stops_calls() {
     let missing = |way: &str, reason: &str, plan: &dyn Fn(&Place) -> String| {
         check(way, CallEnd::StopsLikeAMissingGuard, reason, plan);
     };
-    missing("an id that no plan gives a module", "no plan names the module", &|_| {
-        "hooks: [{ id: audit, config: {} }]\n".to_owned()
-    });
+    missing(
+        "an id that no plan gives a module",
+        "no plan names the module",
+        &|_| "hooks: [{ id: audit, config: {} }]\n".to_owned(),
+    );
     missing("a second one under another id", "planned twice", &|place| {
-        hook(place, "hooks-a", "async def mount(coordinator, config=None):\n    pass\n");
+        hook(
+            place,
+            "hooks-a",
+            "async def mount(coordinator, config=None):\n    pass\n",
+        );
         "hooks: [{ id: one, module: hooks-a, source: ./mods/hooks-a }, { id: two, module: hooks-a }]\n"
             .to_owned()
     });
     missing("a folder that is not there", "is not there", &|_| {
         "hooks: [{ module: hooks-a, source: ./nowhere }]\n".to_owned()
     });
-    missing("a package that is not installed", "hooks-a", &|_| "hooks: [{ module: hooks-a }]\n".to_owned());
+    missing("a package that is not installed", "hooks-a", &|_| {
+        "hooks: [{ module: hooks-a }]\n".to_owned()
+    });
     missing("a folder without a package", "hooks-a", &|place| {
         place.write("mods/hooks-a/README", "");
         "hooks: [{ module: hooks-a, source: ./mods/hooks-a }]\n".to_owned()
     });
     for (way, reason, code) in [
-        ("an import that fails", "no_such_package", "import no_such_package\n"),
+        (
+            "an import that fails",
+            "no_such_package",
+            "import no_such_package\n",
+        ),
         ("a file that is no Python", "SyntaxError", "def (\n"),
         ("no mount", "has no `mount`", "x = 1\n"),
         (
@@ -160,8 +216,15 @@ fn a_hook_that_is_missing_or_broken_stops_calls() {
             "hooks: [{ module: hooks-a, source: ./mods/hooks-a }]\n".to_owned()
         });
     }
-    check("no list", CallEnd::NoHost, "hooks_type", &|_| "hooks: hooks-a\n".to_owned());
-    check("a name and no table", CallEnd::NoHost, "hooks[0]_type", &|_| "hooks: [hooks-a]\n".to_owned());
+    check("no list", CallEnd::NoHost, "hooks_type", &|_| {
+        "hooks: hooks-a\n".to_owned()
+    });
+    check(
+        "a name and no table",
+        CallEnd::NoHost,
+        "hooks[0]_type",
+        &|_| "hooks: [hooks-a]\n".to_owned(),
+    );
 }
 
 #[test]
@@ -182,7 +245,10 @@ fn a_tool_module_that_is_missing_or_broken_stops_nothing_else() {
 fn a_hook_that_a_bundle_brings_by_its_own_name_is_asked() {
     let place = Place::new();
     hook(&place, "hooks-deny", DENY);
-    place.write("behaviors/no.yaml", "hooks: [{ module: hooks-deny, source: ../mods/hooks-deny }]\n");
+    place.write(
+        "behaviors/no.yaml",
+        "hooks: [{ module: hooks-deny, source: ../mods/hooks-deny }]\n",
+    );
     place.plan("bundle: { name: mine }\nincludes: ['mine:behaviors/no']\n");
     let denied = call(&place).expect(3);
     assert!(denied.stderr.contains("never today"), "{}", denied.stderr);
@@ -191,11 +257,16 @@ fn a_hook_that_a_bundle_brings_by_its_own_name_is_asked() {
     fs::rename(place.path("mods"), place.path("repo")).unwrap();
     let files = [
         ("behaviors/no.yaml", "includes: ['pub:behaviors/deny']\n"),
-        ("behaviors/deny.yaml", "hooks: [{ module: hooks-deny, source: ../hooks-deny }]\n"),
+        (
+            "behaviors/deny.yaml",
+            "hooks: [{ module: hooks-deny, source: ../hooks-deny }]\n",
+        ),
         ("bundle.md", "---\nbundle: { name: pub }\n---\n"),
     ];
     let address = repository(&place, &files);
-    place.plan(&format!("includes: [{{ bundle: '{address}@main#subdirectory=behaviors/no.yaml' }}]\n"));
+    place.plan(&format!(
+        "includes: [{{ bundle: '{address}@main#subdirectory=behaviors/no.yaml' }}]\n"
+    ));
     let denied = call(&place).expect(3);
     assert!(denied.stderr.contains("never today"), "{}", denied.stderr);
 }
@@ -227,6 +298,10 @@ fn a_module_cannot_change_the_programs_that_decide() {
     ));
     place.run("tools", &["--json"]);
     for script in &scripts {
-        assert!(fs::read_to_string(script).unwrap().contains("deny"), "{}", script.display());
+        assert!(
+            fs::read_to_string(script).unwrap().contains("deny"),
+            "{}",
+            script.display()
+        );
     }
 }

@@ -27,9 +27,13 @@ impl Repository {
     }
 
     fn plan(&self, reference: &str) {
-        let source =
-            format!("git+file://{}{reference}#subdirectory=mods/tool-a", self.place.path("repo").display());
-        self.place.plan(&format!("tools:\n  - module: tool-a\n    source: {source}\n"));
+        let source = format!(
+            "git+file://{}{reference}#subdirectory=mods/tool-a",
+            self.place.path("repo").display()
+        );
+        self.place.plan(&format!(
+            "tools:\n  - module: tool-a\n    source: {source}\n"
+        ));
     }
 
     fn git(&self, words: &[&str]) -> String {
@@ -57,14 +61,27 @@ impl Repository {
 fn a_commit_is_fetched_once_and_later_starts_need_no_repository() {
     let repository = Repository::new("@main");
     let place = &repository.place;
-    assert!(place.modules(&["list"]).expect(0).stdout.contains("not fetched"));
+    assert!(
+        place
+            .modules(&["list"])
+            .expect(0)
+            .stdout
+            .contains("not fetched")
+    );
     assert!(!place.cache().exists(), "to look makes nothing");
     let commit = repository.git(&["rev-parse", "HEAD"]);
     let fetched = repository.fetch("fetch");
-    assert_eq!((&fetched["state"], &fetched["pin"]["commit"]), (&"fetched".into(), &commit.as_str().into()));
+    assert_eq!(
+        (&fetched["state"], &fetched["pin"]["commit"]),
+        (&"fetched".into(), &commit.as_str().into())
+    );
     let root = fetched["root"].as_str().unwrap();
     assert_eq!(fs::read_to_string(format!("{root}/NOTES")).unwrap(), "one");
-    assert!(files(&place.cache()).iter().all(|file| !file.to_str().unwrap().contains("/.git/")));
+    assert!(
+        files(&place.cache())
+            .iter()
+            .all(|file| !file.to_str().unwrap().contains("/.git/"))
+    );
     assert_eq!(fs::metadata(place.cache()).unwrap().mode() & 0o777, 0o700);
     fs::remove_dir_all(place.path("repo")).unwrap();
     assert_eq!(repository.fetch("fetch"), fetched);
@@ -72,7 +89,11 @@ fn a_commit_is_fetched_once_and_later_starts_need_no_repository() {
     assert_eq!(listed[0], fetched);
     let failed = place.modules(&["update"]).expect(1);
     assert!(failed.stdout.contains("`git` failed"), "{}", failed.stdout);
-    assert_eq!(place.modules(&["list", "--json"]).expect(0).json()[0], fetched, "what was pinned stays");
+    assert_eq!(
+        place.modules(&["list", "--json"]).expect(0).json()[0],
+        fetched,
+        "what was pinned stays"
+    );
 }
 
 #[test]
@@ -90,7 +111,10 @@ fn a_branch_that_moves_is_followed_when_asked_to() {
     }
     let third = repository.commit("three");
     assert_eq!(repository.fetch("update")["pin"]["commit"], third.as_str());
-    assert!(!std::path::Path::new(first["root"].as_str().unwrap()).exists(), "nobody can be using it");
+    assert!(
+        !std::path::Path::new(first["root"].as_str().unwrap()).exists(),
+        "nobody can be using it"
+    );
 }
 
 #[test]
@@ -121,14 +145,28 @@ fn what_changed_in_the_cache_is_refused() {
             _ => fs::write(notes.replace("NOTES", "sitecustomize.py"), "import os\n").unwrap(),
         }
         let listed = place.modules(&["list"]).expect(1);
-        assert!(listed.stdout.contains("is not what was fetched"), "change {change}: {}", listed.stdout);
+        assert!(
+            listed.stdout.contains("is not what was fetched"),
+            "change {change}: {}",
+            listed.stdout
+        );
         let refused = place.modules(&["fetch"]).expect(1);
-        assert!(refused.stdout.contains("is not what was fetched"), "change {change}: {}", refused.stdout);
+        assert!(
+            refused.stdout.contains("is not what was fetched"),
+            "change {change}: {}",
+            refused.stdout
+        );
         assert_eq!(repository.fetch("update"), fetched, "change {change}");
     }
-    let pin = files(&place.cache()).into_iter().find(|file| file.ends_with("pin.json")).unwrap();
+    let pin = files(&place.cache())
+        .into_iter()
+        .find(|file| file.ends_with("pin.json"))
+        .unwrap();
     let record = fs::read_to_string(&pin).unwrap();
-    let folder = serde_json::from_str::<Value>(&record).unwrap()["folder"].as_str().unwrap().to_owned();
+    let folder = serde_json::from_str::<Value>(&record).unwrap()["folder"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     fs::write(&pin, record.replace(&folder, "../../../../etc")).unwrap();
     place.modules(&["list"]).expect(1);
 }
@@ -151,9 +189,19 @@ fn links_come_as_their_text_and_submodules_not_at_all() {
     ]);
     assert!(place.path("repo/mods/tool-a/sub/mods").exists());
     repository.commit("two");
-    let root = repository.fetch("fetch")["root"].as_str().unwrap().to_owned();
-    assert!(fs::symlink_metadata(format!("{root}/passwd")).unwrap().is_file());
-    assert_eq!(fs::read_to_string(format!("{root}/passwd")).unwrap(), "/etc/passwd");
+    let root = repository.fetch("fetch")["root"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        fs::symlink_metadata(format!("{root}/passwd"))
+            .unwrap()
+            .is_file()
+    );
+    assert_eq!(
+        fs::read_to_string(format!("{root}/passwd")).unwrap(),
+        "/etc/passwd"
+    );
     assert_eq!(fs::read_dir(format!("{root}/sub")).unwrap().count(), 0);
 }
 
@@ -170,8 +218,12 @@ fn modules_of_one_repository_share_what_was_fetched_and_are_removed_together() {
          - {{ module: tool-c, source: '{url}#subdirectory=mods/tool-c' }}\n"
     ));
     let fetched = place.modules(&["fetch", "--json"]).expect(1).json();
-    let states: Vec<&str> =
-        fetched["modules"].as_array().unwrap().iter().map(|line| line["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> = fetched["modules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["state"].as_str().unwrap())
+        .collect();
     assert_eq!(states, ["fetched", "fetched", "broken"], "{fetched}");
     assert!(
         fetched["modules"][2]["problem"]
@@ -184,10 +236,22 @@ fn modules_of_one_repository_share_what_was_fetched_and_are_removed_together() {
     assert_eq!(entries, 1);
     place.plan("tools: []\n");
     place.modules(&["remove"]).expect(2);
-    let removed = place.modules(&["remove", "--unused", "--json"]).expect(0).json();
+    let removed = place
+        .modules(&["remove", "--unused", "--json"])
+        .expect(0)
+        .json();
     assert_eq!(removed["removed"], serde_json::json!([url]));
-    assert_eq!(fs::read_dir(place.cache().join("modules")).unwrap().count(), 0);
-    assert!(place.modules(&["remove", "--all"]).expect(0).stdout.contains("nothing was there"));
+    assert_eq!(
+        fs::read_dir(place.cache().join("modules")).unwrap().count(),
+        0
+    );
+    assert!(
+        place
+            .modules(&["remove", "--all"])
+            .expect(0)
+            .stdout
+            .contains("nothing was there")
+    );
 }
 
 #[test]
@@ -199,12 +263,22 @@ fn a_bundle_in_a_repository_is_fetched_with_what_it_plans() {
         "---\nbundle: { name: base }\ntools:\n  - { module: tool-a, source: ./mods/tool-a }\n---\nWords.\n",
     );
     repository.commit("two");
-    place.plan(&format!("includes:\n  - git+file://{}\n", place.path("repo").display()));
+    place.plan(&format!(
+        "includes:\n  - git+file://{}\n",
+        place.path("repo").display()
+    ));
     let listed = place.modules(&["list"]).expect(0);
-    assert!(listed.stderr.contains("has not been fetched"), "{}", listed.stderr);
+    assert!(
+        listed.stderr.contains("has not been fetched"),
+        "{}",
+        listed.stderr
+    );
     let fetched = place.modules(&["fetch", "--json"]).expect(0).json();
     assert_eq!(
-        (&fetched["modules"][0]["id"], &fetched["modules"][0]["state"]),
+        (
+            &fetched["modules"][0]["id"],
+            &fetched["modules"][0]["state"]
+        ),
         (&"tool-a".into(), &"in_place".into())
     );
     let root = fetched["modules"][0]["root"].as_str().unwrap();
@@ -213,8 +287,12 @@ fn a_bundle_in_a_repository_is_fetched_with_what_it_plans() {
     fs::remove_dir_all(place.cache()).unwrap();
     // A host fetches it by itself, and serves what it plans.
     let tools = place.run("tools", &["--json"]).expect(0).json();
-    let names: Vec<&str> =
-        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = tools["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert!(names.contains(&"amplifier_module_tool_a"), "{names:?}");
 }
 
@@ -224,9 +302,18 @@ fn a_first_start_makes_its_cache_for_its_user_alone() {
     let place = &repository.place;
     let command = place.command_of("tools", &[], &place.cache());
     let mut shell = Command::new("sh");
-    shell.args(["-c", "umask 022 && exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
-    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    shell.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
+    shell
+        .args(["-c", "umask 022 && exec \"$0\" \"$@\""])
+        .arg(command.get_program())
+        .args(command.get_args());
+    shell.env_clear().envs(
+        command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    shell
+        .current_dir(command.get_current_dir().unwrap())
+        .stdin(Stdio::null());
     assert!(!place.cache().exists());
     crate::home::Ran::from(shell.output().unwrap()).expect(0);
     assert_eq!(fs::metadata(place.cache()).unwrap().mode() & 0o777, 0o700);
@@ -239,7 +326,9 @@ fn bundle() -> Repository {
     repository.place.write("repo/bundle.yaml", text);
     repository.commit("two");
     let address = repository.place.path("repo").display().to_string();
-    repository.place.plan(&format!("includes:\n  - git+file://{address}\n"));
+    repository
+        .place
+        .plan(&format!("includes:\n  - git+file://{address}\n"));
     repository
 }
 
@@ -251,20 +340,42 @@ fn bundles_are_updated_mended_and_not_removed_while_in_use() {
         let root = fetched["modules"][0]["root"].as_str().unwrap().to_owned();
         fs::read_to_string(format!("{root}/NOTES")).unwrap()
     };
-    assert_eq!(notes(place.modules(&["fetch", "--json"]).expect(0).json()), "two");
+    assert_eq!(
+        notes(place.modules(&["fetch", "--json"]).expect(0).json()),
+        "two"
+    );
     repository.commit("three");
-    assert_eq!(notes(place.modules(&["fetch", "--json"]).expect(0).json()), "two");
-    assert_eq!(notes(place.modules(&["update", "--json"]).expect(0).json()), "three");
-    let kept = place.modules(&["remove", "--unused", "--json"]).expect(0).json();
+    assert_eq!(
+        notes(place.modules(&["fetch", "--json"]).expect(0).json()),
+        "two"
+    );
+    assert_eq!(
+        notes(place.modules(&["update", "--json"]).expect(0).json()),
+        "three"
+    );
+    let kept = place
+        .modules(&["remove", "--unused", "--json"])
+        .expect(0)
+        .json();
     assert_eq!(kept["removed"], serde_json::json!([]));
     // The copy before the last stays for hosts that run, so all of them are changed.
-    for plan in files(&place.cache()).into_iter().filter(|file| file.ends_with("bundle.yaml")) {
+    for plan in files(&place.cache())
+        .into_iter()
+        .filter(|file| file.ends_with("bundle.yaml"))
+    {
         fs::write(plan, "tools: []\n").unwrap();
     }
     let refused = place.modules(&["fetch"]).expect(1);
-    assert!(refused.stderr.contains("is not what was fetched"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("is not what was fetched"),
+        "{}",
+        refused.stderr
+    );
     place.modules(&["remove", "--unused"]).expect(1);
-    assert_eq!(notes(place.modules(&["update", "--json"]).expect(0).json()), "three");
+    assert_eq!(
+        notes(place.modules(&["update", "--json"]).expect(0).json()),
+        "three"
+    );
 }
 
 #[test]
@@ -274,11 +385,18 @@ fn a_bundle_that_is_not_there_is_missed() {
     fs::remove_dir_all(place.path("repo")).unwrap();
     let tools = place.run("tools", &["--json"]).expect(6).json();
     assert!(
-        tools["unavailable"][0]["message"].as_str().unwrap().contains("the bundle is not here"),
+        tools["unavailable"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("the bundle is not here"),
         "{tools}"
     );
     let doctor = place.run("doctor", &[]).expect(1);
-    assert!(doctor.stdout.contains("the bundle is not here"), "{}", doctor.stdout);
+    assert!(
+        doctor.stdout.contains("the bundle is not here"),
+        "{}",
+        doctor.stdout
+    );
     // It may plan a guard.
     let called = place.run("call", &["echo", "message=hello"]).expect(3);
     assert!(called.stderr.contains("hook_failed"), "{}", called.stderr);
@@ -291,12 +409,18 @@ fn a_host_starts_from_the_cache_alone() {
     place.run("tools", &[]).expect(0);
     fs::remove_dir_all(place.path("repo")).unwrap();
     place.config("amplifier: { install: offline }\n");
-    let called = place.run("call", &["amplifier_module_tool_a", "--mode", "bypass"]).expect(0);
+    let called = place
+        .run("call", &["amplifier_module_tool_a", "--mode", "bypass"])
+        .expect(0);
     assert_eq!(called.stdout, "hello\n");
     fs::remove_dir_all(place.cache()).unwrap();
     let missing = place.run("call", &["amplifier_module_tool_a", "--mode", "bypass"]);
     assert_ne!(missing.code, 0);
-    assert!(missing.stderr.contains("nothing may be fetched"), "{}", missing.stderr);
+    assert!(
+        missing.stderr.contains("nothing may be fetched"),
+        "{}",
+        missing.stderr
+    );
 }
 
 #[test]
@@ -307,6 +431,10 @@ fn a_cache_that_agents_can_write_is_refused() {
     let inside = workspace.join("cache");
     let mut command = place.command_of("tools", &[], &inside);
     let ran = crate::home::Ran::from(command.output().unwrap());
-    assert!(ran.code != 0 && ran.stderr.contains("lies inside of"), "{}", ran.stderr);
+    assert!(
+        ran.code != 0 && ran.stderr.contains("lies inside of"),
+        "{}",
+        ran.stderr
+    );
     assert!(!inside.exists());
 }

@@ -17,20 +17,29 @@ pub(super) struct Place {
 /// The Python that runs tests: itself, not a script that finds it.
 pub(crate) fn python() -> &'static str {
     static FOUND: OnceLock<String> = OnceLock::new();
-    FOUND.get_or_init(|| said(Command::new("python3").args(["-c", "import sys; print(sys.executable)"])))
+    FOUND.get_or_init(|| {
+        said(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))
+    })
 }
 
 /// What a command says that must succeed.
 pub(super) fn said(command: &mut Command) -> String {
     let ran = command.stdin(Stdio::null()).output().unwrap();
-    assert!(ran.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    assert!(
+        ran.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
     String::from_utf8(ran.stdout).unwrap().trim().to_owned()
 }
 
 impl Place {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let place = Self { home: Home::new(), folder };
+        let place = Self {
+            home: Home::new(),
+            folder,
+        };
         place.config("");
         place
     }
@@ -84,7 +93,11 @@ impl Place {
         let [plan, config] = ["plan.yaml", "config.yaml"].map(|name| self.path(name));
         let mut all = vec![command];
         all.extend(words);
-        let named = [("--mount-plan", plan.as_path()), ("--config", &config), ("--cache-dir", cache)];
+        let named = [
+            ("--mount-plan", plan.as_path()),
+            ("--config", &config),
+            ("--cache-dir", cache),
+        ];
         for (flag, path) in &named {
             all.extend([*flag, path.to_str().unwrap()]);
         }
@@ -94,7 +107,11 @@ impl Place {
     }
 
     pub(super) fn run(&self, command: &str, words: &[&str]) -> Ran {
-        Ran::from(self.command_of(command, words, &self.cache()).output().unwrap())
+        Ran::from(
+            self.command_of(command, words, &self.cache())
+                .output()
+                .unwrap(),
+        )
     }
 
     /// `toolpost modules`.

@@ -43,13 +43,25 @@ fn answer(mut peer: TcpStream, next: impl FnOnce() -> Option<Script>) -> std::io
     let request = String::from_utf8_lossy(&request);
     let path = request.split(' ').nth(1).unwrap_or_default();
     let (kind, body) = match path {
-        "/live/" => ("text/html", include_str!("../../../../../examples/live-calls/index.html")),
-        "/live/live.js" => ("text/javascript", include_str!("../../../../../examples/live-calls/live.js")),
-        "/live/live.css" => ("text/css", include_str!("../../../../../examples/live-calls/live.css")),
+        "/live/" => (
+            "text/html",
+            include_str!("../../../../../examples/live-calls/index.html"),
+        ),
+        "/live/live.js" => (
+            "text/javascript",
+            include_str!("../../../../../examples/live-calls/live.js"),
+        ),
+        "/live/live.css" => (
+            "text/css",
+            include_str!("../../../../../examples/live-calls/live.css"),
+        ),
         _ => ("text/event-stream", ""),
     };
     let script = if body.is_empty() { next() } else { None };
-    write!(peer, "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n{body}")?;
+    write!(
+        peer,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n{body}"
+    )?;
     if let Some((at_once, later)) = script {
         peer.write_all(at_once.as_bytes())?;
         if let Some((when, later)) = later {
@@ -89,7 +101,14 @@ fn closing(reason: &str) -> String {
 fn calls_of_a_host_that_is_gone_are_given_up_and_a_closed_session_is_no_fault() {
     let evil = json!({ "toolCallId": "e", "type": "tool-call", "toolName": "she\u{202e}ll\u{200b}", "input": { "a": "\u{2066}\u{9b}b" } });
     let said = json!({ "artifacts": [], "text": "first \u{202e}\nsecond", "remarks": ["r"] });
-    let first = [opening(&[]), begun("lost"), begun("open"), begun("late"), closing("shutdown")].concat();
+    let first = [
+        opening(&[]),
+        begun("lost"),
+        begun("open"),
+        begun("late"),
+        closing("shutdown"),
+    ]
+    .concat();
     let second = [
         opening(&["open"]),
         begun("open"),
@@ -98,7 +117,12 @@ fn calls_of_a_host_that_is_gone_are_given_up_and_a_closed_session_is_no_fault() 
         ended("late", &json!(7)),
     ]
     .concat();
-    let third = [ended("open", &json!(1)), ended("lost", &json!(2)), closing("session_closed")].concat();
+    let third = [
+        ended("open", &json!(1)),
+        ended("lost", &json!(2)),
+        closing("session_closed"),
+    ]
+    .concat();
     let (go_on, when) = channel();
     let url = serve(vec![(first, None), (second, Some((when, third)))]);
     let browser = Browser::open();
@@ -106,17 +130,30 @@ fn calls_of_a_host_that_is_gone_are_given_up_and_a_closed_session_is_no_fault() 
     browser.click("#go");
     // Newest first: `e`, `late`, `open`, `lost`.
     let cards = see(&browser, CARDS, |cards| cards[3][0] == "lost");
-    let states: Vec<&Value> = cards.as_array().unwrap().iter().map(|card| &card[0]).collect();
+    let states: Vec<&Value> = cards
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|card| &card[0])
+        .collect();
     assert_eq!(states, ["done", "done", "running", "lost"]);
     let word = WORD.replace(".card .word", ".card:last-child .word");
-    assert_eq!(browser.ask(&word), "no result: the host that ran it is gone");
+    assert_eq!(
+        browser.ask(&word),
+        "no result: the host that ran it is gone"
+    );
     assert_eq!(cards[0][1], "she\\u{202e}ll\\u{200b}");
     assert_eq!(cards[0][2], "{\"a\":\"\\u{2066}\\u{9b}b\"}");
-    assert_eq!(cards[0][3], "first \\u{202e}\nsecond\n\n{\"artifacts\":[],\"remarks\":[\"r\"]}");
+    assert_eq!(
+        cards[0][3],
+        "first \\u{202e}\nsecond\n\n{\"artifacts\":[],\"remarks\":[\"r\"]}"
+    );
     assert_eq!(browser.ask(STATE), "live");
     // An end that comes after all counts.
     go_on.send(()).unwrap();
-    let cards = see(&browser, CARDS, |cards| cards[3][0] == "done" && cards[2][0] == "done");
+    let cards = see(&browser, CARDS, |cards| {
+        cards[3][0] == "done" && cards[2][0] == "done"
+    });
     assert_eq!((&cards[2][3], &cards[3][3]), (&json!("1"), &json!("2")));
     see(&browser, STATE, |state| state == "off");
     assert_eq!(
@@ -139,6 +176,9 @@ fn what_runs_stays_when_there_are_too_many_cards() {
     let cards = see(&browser, CARDS, |cards| cards[0][3] == "249");
     let cards = cards.as_array().unwrap();
     assert_eq!(cards.len(), 200);
-    assert_eq!((&cards[199][0], &cards[198][3]), (&json!("running"), &json!("51")));
+    assert_eq!(
+        (&cards[199][0], &cards[198][3]),
+        (&json!("running"), &json!("51"))
+    );
     go_on.send(()).unwrap();
 }

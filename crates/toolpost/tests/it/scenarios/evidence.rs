@@ -24,9 +24,12 @@ amplifier: { core: stand_in, install: offline, python: 'PYTHON' }
 fn with_sources() -> Scene {
     Scene::prepared(SOURCES, |home| {
         let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-        std::fs::copy(crates.join("tests/mcp/server.py"), beside(home, "server.py")).unwrap();
-        let tool =
-            json!({ "name": "get-Weather", "description": "Tells.", "inputSchema": { "type": "object" } });
+        std::fs::copy(
+            crates.join("tests/mcp/server.py"),
+            beside(home, "server.py"),
+        )
+        .unwrap();
+        let tool = json!({ "name": "get-Weather", "description": "Tells.", "inputSchema": { "type": "object" } });
         std::fs::write(beside(home, "tools.json"), json!([tool]).to_string()).unwrap();
         let module = crates.join("../sources/tests/modules/tool-desk");
         let plan = json!({ "tools": [{ "module": "tool-desk", "source": module }] });
@@ -36,7 +39,10 @@ fn with_sources() -> Scene {
 }
 
 fn declaration<'a>(exported: &'a Exported, call: &Value) -> &'a Value {
-    exported.all("tool_declaration").find(|line| line["tool_id"] == call["tool_id"]).unwrap()
+    exported
+        .all("tool_declaration")
+        .find(|line| line["tool_id"] == call["tool_id"])
+        .unwrap()
 }
 
 /// Scenario 15.
@@ -50,7 +56,9 @@ fn the_record_tells_which_tool_ran_under_which_id_and_why_it_is_trusted() {
 
     // Read without a host: from the journal alone.
     let text_of = |words: &[&str]| {
-        super::Ran::from(super::command(&scene.home, words).output().unwrap()).expect(0).stdout
+        super::Ran::from(super::command(&scene.home, words).output().unwrap())
+            .expect(0)
+            .stdout
     };
     let exported = Exported::read(&text_of(&["journal", "export", "--format", "agent-tool"]));
     for (id, tool, source, vouched_by) in [
@@ -59,24 +67,41 @@ fn the_record_tells_which_tool_ran_under_which_id_and_why_it_is_trusted() {
         ("call_cmd", "commands.count_words", "native", "host_code"),
     ] {
         let call = exported.call(id);
-        assert_eq!((text(&call["tool_id"]), text(&call["actor_ref"])), (tool, "agent/agent"));
+        assert_eq!(
+            (text(&call["tool_id"]), text(&call["actor_ref"])),
+            (tool, "agent/agent")
+        );
         let declared = declaration(&exported, call);
         assert_eq!(
             (text(&declared["source"]), text(&declared["vouched_by"])),
             (source, vouched_by),
             "{declared:#}"
         );
-        let surface =
-            exported.all("tool_surface").find(|line| line["surface_id"] == call["surface_id"]).unwrap();
+        let surface = exported
+            .all("tool_surface")
+            .find(|line| line["surface_id"] == call["surface_id"])
+            .unwrap();
         assert!(
-            surface["loaded_tools"].as_array().unwrap().contains(&call["tool_id"]),
+            surface["loaded_tools"]
+                .as_array()
+                .unwrap()
+                .contains(&call["tool_id"]),
             "the caller could see it"
         );
         let profile = &declared["permission_profile_ref"];
-        assert!(exported.all("permission_profile").any(|line| line["permission_profile_id"] == *profile));
+        assert!(
+            exported
+                .all("permission_profile")
+                .any(|line| line["permission_profile_id"] == *profile)
+        );
         let decision = exported.about(id, "permission_decision")[0];
         assert!(decision["behavior"] == "allow" && !text(&decision["reason"]["text"]).is_empty());
-        assert_eq!(exported.result(id)["outcome"], "succeeded", "{:#}", exported.result(id));
+        assert_eq!(
+            exported.result(id)["outcome"],
+            "succeeded",
+            "{:#}",
+            exported.result(id)
+        );
     }
     let verified: Value = serde_json::from_str(&text_of(&["journal", "verify", "--json"])).unwrap();
     assert_eq!(verified["clean"], true, "{verified}");
@@ -102,22 +127,42 @@ fn tools_and_calls_keep_the_ids_of_where_they_come_from() {
     let body = json!({ "jsonrpc": "2.0", "id": "rpc-7", "method": "tools/call", "params": params });
     let headers = "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
                    Mcp-Method: tools/call\r\nMcp-Name: read_file\r\n";
-    assert_eq!(scene.agent.send("POST", "/mcp", headers, &body.to_string()).unwrap().status, 200);
+    assert_eq!(
+        scene
+            .agent
+            .send("POST", "/mcp", headers, &body.to_string())
+            .unwrap()
+            .status,
+        200
+    );
 
     let exported = scene.exported();
     for id in providers.into_iter().chain(["rpc-7"]) {
         assert_eq!(exported.call(id)["tool_id"], "files.read_file");
     }
     let mapping = |id: &str| {
-        assert_eq!(exported.result(id)["outcome"], "succeeded", "{:#}", exported.result(id));
+        assert_eq!(
+            exported.result(id)["outcome"],
+            "succeeded",
+            "{:#}",
+            exported.result(id)
+        );
         let mappings = declaration(&exported, exported.call(id))["external_mappings"].clone();
         assert_eq!(mappings.as_array().map(Vec::len), Some(1), "{mappings}");
         mappings[0].clone()
     };
     let server = mapping("of-server");
-    assert_eq!((text(&server["system"]), text(&server["native_id"])), ("mcp", "get-Weather"), "{server}");
+    assert_eq!(
+        (text(&server["system"]), text(&server["native_id"])),
+        ("mcp", "get-Weather"),
+        "{server}"
+    );
     let cli = json!({ "system": "cli", "native_id": "wc", "template": ["-w", "{path}"] });
     assert_eq!(mapping("of-command"), cli);
     let module = mapping("of-module");
-    assert_eq!((text(&module["system"]), text(&module["native_id"])), ("amplifier", "read_note"), "{module}");
+    assert_eq!(
+        (text(&module["system"]), text(&module["native_id"])),
+        ("amplifier", "read_note"),
+        "{module}"
+    );
 }

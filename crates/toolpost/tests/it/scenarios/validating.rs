@@ -9,7 +9,12 @@ use crate::exported::text;
 
 /// The stages that an exported call went through.
 fn stages(call: &Value) -> Vec<&str> {
-    call["status_transitions"].as_array().unwrap().iter().filter_map(|one| one["stage"].as_str()).collect()
+    call["status_transitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["stage"].as_str())
+        .collect()
 }
 
 /// Scenario 3.
@@ -19,7 +24,10 @@ fn arguments_are_held_against_the_schema_before_anything_runs() {
     for (id, arguments) in [
         ("type", json!({ "path": "a.txt", "content": 7 })),
         ("missing", json!({ "path": "a.txt" })),
-        ("extra", json!({ "path": "a.txt", "content": "x", "contnet": "y" })),
+        (
+            "extra",
+            json!({ "path": "a.txt", "content": "x", "contnet": "y" }),
+        ),
     ] {
         let refused = scene.send(id, "", "write_file", &arguments);
         assert_eq!(refused.status, 422, "{refused:?}");
@@ -28,20 +36,42 @@ fn arguments_are_held_against_the_schema_before_anything_runs() {
             (text(&error["class"]), &error["retry"]["change_arguments"]),
             ("invalid_arguments", &json!(true))
         );
-        assert!(!error["details"]["violations"].as_array().unwrap().is_empty(), "{error}");
+        assert!(
+            !error["details"]["violations"]
+                .as_array()
+                .unwrap()
+                .is_empty(),
+            "{error}"
+        );
     }
-    let no_object =
-        scene.agent.send("POST", "/tools/write_file/call", "Toolpost-Call-Id: list\r\n", "[]").unwrap();
-    assert_eq!(no_object.json()["error"]["class"], "schema_validation_failed");
+    let no_object = scene
+        .agent
+        .send(
+            "POST",
+            "/tools/write_file/call",
+            "Toolpost-Call-Id: list\r\n",
+            "[]",
+        )
+        .unwrap();
+    assert_eq!(
+        no_object.json()["error"]["class"],
+        "schema_validation_failed"
+    );
     assert_eq!(scene.home.try_read("a.txt"), None);
 
     let exported = scene.exported();
     for id in ["type", "missing", "extra", "list"] {
         let events = exported.events(id);
-        assert!(events.contains(&"tool.invocation.validation_failed"), "{events:?}");
+        assert!(
+            events.contains(&"tool.invocation.validation_failed"),
+            "{events:?}"
+        );
         assert!(!events.contains(&"tool.invocation.started"), "{events:?}");
         let told = stages(exported.call(id));
-        assert!(!told.contains(&"decide") && !told.contains(&"execute"), "{told:?}");
+        assert!(
+            !told.contains(&"decide") && !told.contains(&"execute"),
+            "{told:?}"
+        );
         assert!(exported.result(id)["is_error"] == true && exported.decisions(id).is_empty());
     }
 }
@@ -56,12 +86,42 @@ fn dangerous_values_are_refused_before_files_or_the_network_are_touched() {
         std::os::unix::fs::symlink("/etc", home.workspace().join("link")).unwrap();
     });
     for (id, tool, arguments, class) in [
-        ("above", "read_file", json!({ "path": "../home/secret" }), "sandbox_violation"),
-        ("absolute", "read_file", json!({ "path": "/etc/passwd" }), "sandbox_violation"),
-        ("write", "write_file", json!({ "path": "../made", "content": "x" }), "sandbox_violation"),
-        ("nul", "read_file", json!({ "path": "a\u{0}b" }), "invalid_arguments"),
-        ("private", "http_request", json!({ "url": url }), "sandbox_violation"),
-        ("scheme", "http_request", json!({ "url": "file:///etc/passwd" }), "invalid_arguments"),
+        (
+            "above",
+            "read_file",
+            json!({ "path": "../home/secret" }),
+            "sandbox_violation",
+        ),
+        (
+            "absolute",
+            "read_file",
+            json!({ "path": "/etc/passwd" }),
+            "sandbox_violation",
+        ),
+        (
+            "write",
+            "write_file",
+            json!({ "path": "../made", "content": "x" }),
+            "sandbox_violation",
+        ),
+        (
+            "nul",
+            "read_file",
+            json!({ "path": "a\u{0}b" }),
+            "invalid_arguments",
+        ),
+        (
+            "private",
+            "http_request",
+            json!({ "url": url }),
+            "sandbox_violation",
+        ),
+        (
+            "scheme",
+            "http_request",
+            json!({ "url": "file:///etc/passwd" }),
+            "invalid_arguments",
+        ),
     ] {
         let refused = scene.call(id, tool, &arguments);
         assert_eq!(text(&refused["error"]["class"]), class, "{id}: {refused}");
@@ -85,18 +145,33 @@ fn sensitive_arguments_stay_out_of_everything_but_the_tool() {
     let config = "commands:\n  login:\n    description: Logs in.\n    argv: [sh, -c, 'echo in as $1', login, '{password}']\n    \
                   parameters: { password: { type: string } }\n    class: read\n";
     let mut scene = Scene::new(config);
-    let streamed =
-        scene.send("login", "Accept: text/event-stream\r\n", "login", &json!({ "password": PASSWORD }));
-    assert!(streamed.body.contains("in as [redacted:argument]"), "the tool got it: {streamed:?}");
+    let streamed = scene.send(
+        "login",
+        "Accept: text/event-stream\r\n",
+        "login",
+        &json!({ "password": PASSWORD }),
+    );
+    assert!(
+        streamed.body.contains("in as [redacted:argument]"),
+        "the tool got it: {streamed:?}"
+    );
     assert!(!streamed.body.contains(PASSWORD), "{streamed:?}");
     let exported = scene.exported();
-    assert_eq!(exported.call("login")["model_input"]["password"], "[redacted:argument]");
+    assert_eq!(
+        exported.call("login")["model_input"]["password"],
+        "[redacted:argument]"
+    );
     let everything: String = exported.lines.iter().map(Value::to_string).collect();
     assert!(!everything.contains(PASSWORD));
     let (_, log) = scene.served.stop();
     assert!(!log.contains(PASSWORD), "{log}");
     for file in ["journal.db", "journal.db-wal"] {
         let bytes = std::fs::read(scene.home.data_dir().join(file)).unwrap_or_default();
-        assert!(!bytes.windows(PASSWORD.len()).any(|part| part == PASSWORD.as_bytes()), "{file}");
+        assert!(
+            !bytes
+                .windows(PASSWORD.len())
+                .any(|part| part == PASSWORD.as_bytes()),
+            "{file}"
+        );
     }
 }

@@ -17,7 +17,10 @@ fn laid() -> Laid {
          tools:\n  login: {{ sensitive: [/pin] }}\n  {BY_SHAPE}: {{ hidden: true }}\n"
     );
     let laid = Laid::new(&config);
-    laid.home.write("notes.txt", &format!("the key is {IN_ENVIRONMENT}\nand {BY_SHAPE}\n"));
+    laid.home.write(
+        "notes.txt",
+        &format!("the key is {IN_ENVIRONMENT}\nand {BY_SHAPE}\n"),
+    );
     let key = format!("-----BEGIN PRIVATE KEY-----\n{KEY_LINE}\n-----END PRIVATE KEY-----\n");
     laid.home.write("key.pem", &key);
     laid
@@ -45,20 +48,39 @@ fn commands() -> Vec<String> {
 /// Tools and arguments by which a sentinel comes in: in arguments, files, errors and names.
 fn calls() -> Vec<(&'static str, Value)> {
     let mut calls = vec![
-        ("echo", json!({ "message": format!("say {IN_ENVIRONMENT} and {BY_SHAPE}") })),
+        (
+            "echo",
+            json!({ "message": format!("say {IN_ENVIRONMENT} and {BY_SHAPE}") }),
+        ),
         ("read_file", json!({ "path": "notes.txt" })),
         ("read_file", json!({ "path": "key.pem" })),
-        ("read_file", json!({ "path": format!("missing/{BY_SHAPE}.txt") })),
+        (
+            "read_file",
+            json!({ "path": format!("missing/{BY_SHAPE}.txt") }),
+        ),
         ("grep", json!({ "pattern": "the key|and|BEGIN|c2Vu" })),
         ("grep", json!({ "pattern": format!("({IN_ENVIRONMENT}") })),
-        ("write_file", json!({ "path": "copy.txt", "content": format!("{IN_ENVIRONMENT} {BY_SHAPE}") })),
+        (
+            "write_file",
+            json!({ "path": "copy.txt", "content": format!("{IN_ENVIRONMENT} {BY_SHAPE}") }),
+        ),
         ("login", json!({ "pin": IN_SENSITIVE_FIELD })),
         ("login", json!({ "pin": [IN_SENSITIVE_FIELD] })),
-        ("http_request", json!({ "url": format!("http://user:{BY_SHAPE}@127.0.0.1:9/{BY_SHAPE}") })),
+        (
+            "http_request",
+            json!({ "url": format!("http://user:{BY_SHAPE}@127.0.0.1:9/{BY_SHAPE}") }),
+        ),
         (BY_SHAPE, json!({ "x": IN_SENSITIVE_FIELD })),
-        ("run_code", json!({ "code": format!("print('{BY_SHAPE}'); raise ValueError('{IN_ENVIRONMENT}')") })),
+        (
+            "run_code",
+            json!({ "code": format!("print('{BY_SHAPE}'); raise ValueError('{IN_ENVIRONMENT}')") }),
+        ),
     ];
-    calls.extend(commands().into_iter().map(|command| ("shell", json!({ "command": command }))));
+    calls.extend(
+        commands()
+            .into_iter()
+            .map(|command| ("shell", json!({ "command": command }))),
+    );
     calls
 }
 
@@ -73,15 +95,32 @@ fn a_secret_is_in_nothing_that_is_written_or_sent() {
         let result = post(&mut http, &format!("/tools/{tool}/call"), &arguments);
         ids.extend(result["invocation_id"].as_str().map(str::to_owned));
         post(&mut http, &format!("/tools/{tool}/explain"), &arguments);
-        let events = streamed(&served, &laid.home, &format!("/tools/{tool}/call"), &arguments);
+        let events = streamed(
+            &served,
+            &laid.home,
+            &format!("/tools/{tool}/call"),
+            &arguments,
+        );
         assert!(events.contains("invocation_id"), "{events}");
     }
-    for path in ["/tools?hidden=true", "/tools/login", "/openapi.json", "/approvals", "/rules", "/host"] {
-        check(path, served.socket(&laid.home).get(path).unwrap().body.as_bytes());
+    for path in [
+        "/tools?hidden=true",
+        "/tools/login",
+        "/openapi.json",
+        "/approvals",
+        "/rules",
+        "/host",
+    ] {
+        check(
+            path,
+            served.socket(&laid.home).get(path).unwrap().body.as_bytes(),
+        );
     }
-    for path in
-        [format!("/invocations/{BY_SHAPE}"), format!("/sessions/{BY_SHAPE}"), format!("/tools/{BY_SHAPE}")]
-    {
+    for path in [
+        format!("/invocations/{BY_SHAPE}"),
+        format!("/sessions/{BY_SHAPE}"),
+        format!("/tools/{BY_SHAPE}"),
+    ] {
         check("a problem", http.get(&path).unwrap().body.as_bytes());
     }
     over_a2e(&laid, &format!("http://{}", served.address));
@@ -92,12 +131,21 @@ fn a_secret_is_in_nothing_that_is_written_or_sent() {
     let (_, log) = served.stop();
     check("the log", log.as_bytes());
     // Settings that fit no tool are told by their name.
-    assert!(format!("{banner}{log}").contains("`tools.[redacted:github]`"), "{banner}{log}");
+    assert!(
+        format!("{banner}{log}").contains("`tools.[redacted:github]`"),
+        "{banner}{log}"
+    );
     laid.check_disk();
-    check("the audit file", &std::fs::read(laid.beside("audit.jsonl")).unwrap());
+    check(
+        "the audit file",
+        &std::fs::read(laid.beside("audit.jsonl")).unwrap(),
+    );
     records(&laid, &ids);
     // What was asked for is still done with the real values.
-    assert_eq!(laid.home.read("copy.txt"), format!("{IN_ENVIRONMENT} {BY_SHAPE}"));
+    assert_eq!(
+        laid.home.read("copy.txt"),
+        format!("{IN_ENVIRONMENT} {BY_SHAPE}")
+    );
 }
 
 /// Through the A2E client of the command line.
@@ -125,7 +173,12 @@ fn over_the_command_line(laid: &Laid) {
 
 /// Arguments as words of the command line.
 fn words(arguments: &Value) -> Vec<String> {
-    arguments.as_object().unwrap().iter().map(|(key, value)| format!("{key}:={value}")).collect()
+    arguments
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(key, value)| format!("{key}:={value}"))
+        .collect()
 }
 
 /// A call that a person is asked about.
@@ -143,15 +196,26 @@ fn approved(laid: &Laid, served: &crate::served::Served) {
     });
     let id = question.expect("somebody is asked");
     let shown = laid.run(&["approvals", "show", &id]).expect(0);
-    assert!(shown.stdout.contains("[redacted:github]"), "{}", shown.stdout);
-    laid.run(&["approvals", "deny", &id, "--feedback", BY_SHAPE]).expect(0);
-    check("the answer to a question", asking.join().unwrap().as_bytes());
+    assert!(
+        shown.stdout.contains("[redacted:github]"),
+        "{}",
+        shown.stdout
+    );
+    laid.run(&["approvals", "deny", &id, "--feedback", BY_SHAPE])
+        .expect(0);
+    check(
+        "the answer to a question",
+        asking.join().unwrap().as_bytes(),
+    );
 }
 
 /// What the record tells, in every way it can be told.
 fn records(laid: &Laid, ids: &[String]) {
     assert!(ids.len() > 10);
-    let told = laid.run(&["journal", "tail", "-n", "10000", "--json"]).expect(0).stdout;
+    let told = laid
+        .run(&["journal", "tail", "-n", "10000", "--json"])
+        .expect(0)
+        .stdout;
     for mark in [
         "[redacted:env_sentinel_api_key]",
         "[redacted:github]",
@@ -160,7 +224,10 @@ fn records(laid: &Laid, ids: &[String]) {
     ] {
         assert!(told.contains(mark), "{mark} is nowhere in the record");
     }
-    assert!(told.contains(r#""redactions":{"#), "results say what was taken out");
+    assert!(
+        told.contains(r#""redactions":{"#),
+        "results say what was taken out"
+    );
     laid.run(&["journal", "tail", "-n", "10000"]).expect(0);
     laid.run(&["journal", "verify"]).expect(0);
     for id in ids {
@@ -169,8 +236,13 @@ fn records(laid: &Laid, ids: &[String]) {
     }
     if laid.run(&["journal", "--help"]).stdout.contains("export") {
         for format in ["jsonl", "agent-tool", "a2e-audit"] {
-            let export = laid.run(&["journal", "export", "--format", format]).expect(0);
-            assert!(export.stdout.contains("[redacted:") || format == "a2e-audit", "{format}");
+            let export = laid
+                .run(&["journal", "export", "--format", format])
+                .expect(0);
+            assert!(
+                export.stdout.contains("[redacted:") || format == "a2e-audit",
+                "{format}"
+            );
         }
     }
 }

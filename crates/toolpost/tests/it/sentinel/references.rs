@@ -27,30 +27,55 @@ fn laid(tools: &str) -> Laid {
 fn the_process_gets_the_value_and_the_record_has_the_reference() {
     let laid = laid("commands.send");
     let served = laid.serve();
-    let result =
-        post(&mut served.connect(&laid.home), "/tools/send/call", &json!({ "key": { "$cred": "deploy" } }));
+    let result = post(
+        &mut served.connect(&laid.home),
+        "/tools/send/call",
+        &json!({ "key": { "$cred": "deploy" } }),
+    );
     assert_eq!(result["outcome"], "succeeded", "{result}");
-    assert!(result.to_string().contains("sent [redacted:credential_deploy]"), "{result}");
+    assert!(
+        result
+            .to_string()
+            .contains("sent [redacted:credential_deploy]"),
+        "{result}"
+    );
     assert_eq!(
-        result["redactions"]["credential_deploy"].as_u64().map(|count| count > 0),
+        result["redactions"]["credential_deploy"]
+            .as_u64()
+            .map(|count| count > 0),
         Some(true),
         "{result}"
     );
     assert_eq!(laid.home.read("sent.txt"), VALUE);
     let (_, log) = served.stop();
-    let told = laid.run(&["journal", "tail", "-n", "100", "--json"]).expect(0).stdout;
-    assert!(told.contains("$cred") && !told.contains(VALUE) && !log.contains(VALUE), "{told}");
+    let told = laid
+        .run(&["journal", "tail", "-n", "100", "--json"])
+        .expect(0)
+        .stdout;
+    assert!(
+        told.contains("$cred") && !told.contains(VALUE) && !log.contains(VALUE),
+        "{told}"
+    );
 }
 
 #[test]
 fn a_tool_that_is_not_listed_gets_nothing() {
     let laid = laid("commands.other");
     let served = laid.serve();
-    let result =
-        post(&mut served.connect(&laid.home), "/tools/send/call", &json!({ "key": { "$cred": "deploy" } }));
-    assert_eq!(result["error"]["code"], "credential_not_granted", "{result}");
+    let result = post(
+        &mut served.connect(&laid.home),
+        "/tools/send/call",
+        &json!({ "key": { "$cred": "deploy" } }),
+    );
+    assert_eq!(
+        result["error"]["code"], "credential_not_granted",
+        "{result}"
+    );
     assert!(
-        result["error"]["hint"].as_str().unwrap().contains("network.credentials.deploy.tools"),
+        result["error"]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("network.credentials.deploy.tools"),
         "{result}"
     );
     assert_eq!(laid.home.try_read("sent.txt"), None);

@@ -6,14 +6,20 @@ use toolpost_model::{ErrorClass, Principal, SurfaceRequest, ToolResult};
 use crate::workshop::{Tripwire, Workshop, facts, text};
 
 async fn start(shop: &Workshop, command: &str) -> String {
-    let result = shop.call("shell", json!({ "command": command, "background": true })).await;
+    let result = shop
+        .call("shell", json!({ "command": command, "background": true }))
+        .await;
     assert_eq!(facts(&result)["state"], "running", "{result:#?}");
     assert!(result.sandbox.is_some());
     facts(&result)["process_id"].as_str().unwrap().to_owned()
 }
 
 async fn read(shop: &Workshop, id: &str, offset: u64) -> ToolResult {
-    shop.call("process_read", json!({ "process_id": id, "offset": offset, "wait_seconds": 30 })).await
+    shop.call(
+        "process_read",
+        json!({ "process_id": id, "offset": offset, "wait_seconds": 30 }),
+    )
+    .await
 }
 
 fn next(result: &ToolResult) -> u64 {
@@ -23,18 +29,35 @@ fn next(result: &ToolResult) -> u64 {
 #[tokio::test]
 async fn a_process_is_talked_with_until_its_input_ends() {
     let shop = Workshop::new().await;
-    let id = start(&shop, "echo ready; while read line; do echo \"got $line\"; done; echo bye; exit 4").await;
+    let id = start(
+        &shop,
+        "echo ready; while read line; do echo \"got $line\"; done; echo bye; exit 4",
+    )
+    .await;
     let first = read(&shop, &id, 0).await;
     assert!(
         text(&first).starts_with("ready\n[running; 6 of 6 bytes; read on at offset 6]"),
         "{}",
         text(&first)
     );
-    let wrote = shop.call("process_write", json!({ "process_id": id, "text": "one\n" })).await;
+    let wrote = shop
+        .call(
+            "process_write",
+            json!({ "process_id": id, "text": "one\n" }),
+        )
+        .await;
     assert_eq!(facts(&wrote)["written"], 4);
     let second = read(&shop, &id, next(&first)).await;
-    assert!(text(&second).starts_with("got one\n[running; "), "{}", text(&second));
-    shop.call("process_write", json!({ "process_id": id, "text": "two\n", "close": true })).await;
+    assert!(
+        text(&second).starts_with("got one\n[running; "),
+        "{}",
+        text(&second)
+    );
+    shop.call(
+        "process_write",
+        json!({ "process_id": id, "text": "two\n", "close": true }),
+    )
+    .await;
     let mut at = next(&second);
     let mut rest = String::new();
     loop {
@@ -42,12 +65,20 @@ async fn a_process_is_talked_with_until_its_input_ends() {
         at = next(&part);
         rest.push_str(text(&part).rsplit_once('[').unwrap().0);
         if facts(&part)["at_end"] == true {
-            assert_eq!((&facts(&part)["state"], &facts(&part)["exit_code"]), (&json!("exited"), &json!(4)));
+            assert_eq!(
+                (&facts(&part)["state"], &facts(&part)["exit_code"]),
+                (&json!("exited"), &json!(4))
+            );
             break;
         }
     }
     assert_eq!(rest, "got two\nbye\n");
-    let late = shop.call("process_write", json!({ "process_id": id, "text": "three\n" })).await;
+    let late = shop
+        .call(
+            "process_write",
+            json!({ "process_id": id, "text": "three\n" }),
+        )
+        .await;
     assert_eq!(late.error.unwrap().code, "input_closed");
 }
 
@@ -55,7 +86,8 @@ async fn a_process_is_talked_with_until_its_input_ends() {
 async fn a_process_is_ended_on_request_gently_or_not() {
     let shop = Workshop::new().await;
     let wire = Tripwire::lay(&shop, "wire");
-    let gentle = "exec 9>wire; trap 'echo tidied; exit 7' TERM; echo up; while :; do sleep 0.05; done";
+    let gentle =
+        "exec 9>wire; trap 'echo tidied; exit 7' TERM; echo up; while :; do sleep 0.05; done";
     let id = start(&shop, gentle).await;
     read(&shop, &id, 0).await;
     let ended = shop.call("process_kill", json!({ "process_id": id })).await;
@@ -63,13 +95,22 @@ async fn a_process_is_ended_on_request_gently_or_not() {
     wire.sprung().await;
     // In between, bash says that the `sleep` it waited for was told to end as well.
     let said = read(&shop, &id, 0).await;
-    assert!(text(&said).starts_with("up\n") && text(&said).contains("tidied\n[exit code 7; "), "{said:#?}");
+    assert!(
+        text(&said).starts_with("up\n") && text(&said).contains("tidied\n[exit code 7; "),
+        "{said:#?}"
+    );
     let again = shop.call("process_kill", json!({ "process_id": id })).await;
     assert!(text(&again).contains("over already"));
 
     let wire = Tripwire::lay(&shop, "wire2");
-    let id = start(&shop, "exec 9>wire2; trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done").await;
-    let ended = shop.call("process_kill", json!({ "process_id": id, "force": true })).await;
+    let id = start(
+        &shop,
+        "exec 9>wire2; trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done",
+    )
+    .await;
+    let ended = shop
+        .call("process_kill", json!({ "process_id": id, "force": true }))
+        .await;
     assert_eq!(facts(&ended)["signal"], 9, "{ended:#?}");
     wire.sprung().await;
 }
@@ -77,30 +118,64 @@ async fn a_process_is_ended_on_request_gently_or_not() {
 #[tokio::test]
 async fn a_process_that_fails_at_once_says_so_at_once() {
     let shop = Workshop::new().await;
-    let result = shop.call("shell", json!({ "command": "echo wrong; exit 9", "background": true })).await;
-    assert_eq!((&facts(&result)["state"], &facts(&result)["exit_code"]), (&json!("exited"), &json!(9)));
-    assert!(text(&result).starts_with("wrong\n[it is over already: exit code 9"), "{}", text(&result));
+    let result = shop
+        .call(
+            "shell",
+            json!({ "command": "echo wrong; exit 9", "background": true }),
+        )
+        .await;
+    assert_eq!(
+        (&facts(&result)["state"], &facts(&result)["exit_code"]),
+        (&json!("exited"), &json!(9))
+    );
+    assert!(
+        text(&result).starts_with("wrong\n[it is over already: exit code 9"),
+        "{}",
+        text(&result)
+    );
 }
 
 #[tokio::test]
 async fn processes_are_listed_and_belong_to_their_session() {
     let shop = Workshop::new().await;
-    assert_eq!(text(&shop.call("process_status", json!({})).await), "no processes in this session");
-    let arguments = json!({ "command": "sleep 1000", "background": true, "description": "wait a bit" });
+    assert_eq!(
+        text(&shop.call("process_status", json!({})).await),
+        "no processes in this session"
+    );
+    let arguments =
+        json!({ "command": "sleep 1000", "background": true, "description": "wait a bit" });
     let started = shop.call("shell", arguments).await;
     let id = facts(&started)["process_id"].as_str().unwrap().to_owned();
     let status = shop.call("process_status", json!({})).await;
     let all = facts(&status)["processes"].as_array().unwrap();
-    assert_eq!((all.len(), &all[0]["process_id"], &all[0]["state"]), (1, &json!(id), &json!("running")));
+    assert_eq!(
+        (all.len(), &all[0]["process_id"], &all[0]["state"]),
+        (1, &json!(id), &json!("running"))
+    );
     assert!(text(&status).contains("wait a bit"));
     let stranger = shop.session().await;
-    for tool in ["process_status", "process_read", "process_write", "process_kill"] {
-        let result = shop.call_in(&stranger, tool, json!({ "process_id": id })).await;
+    for tool in [
+        "process_status",
+        "process_read",
+        "process_write",
+        "process_kill",
+    ] {
+        let result = shop
+            .call_in(&stranger, tool, json!({ "process_id": id }))
+            .await;
         let error = result.error.unwrap();
-        assert_eq!((error.class, error.code.as_ref()), (ErrorClass::InvalidArguments, "not_found"), "{tool}");
+        assert_eq!(
+            (error.class, error.code.as_ref()),
+            (ErrorClass::InvalidArguments, "not_found"),
+            "{tool}"
+        );
     }
     assert_eq!(
-        facts(&shop.call("process_status", json!({ "process_id": id })).await)["processes"][0]["state"],
+        facts(
+            &shop
+                .call("process_status", json!({ "process_id": id }))
+                .await
+        )["processes"][0]["state"],
         "running"
     );
 }
@@ -108,11 +183,21 @@ async fn processes_are_listed_and_belong_to_their_session() {
 #[tokio::test]
 async fn everything_ends_with_its_session() {
     let shop = Workshop::new().await;
-    let (first, second) = (Tripwire::lay(&shop, "first"), Tripwire::lay(&shop, "second"));
+    let (first, second) = (
+        Tripwire::lay(&shop, "first"),
+        Tripwire::lay(&shop, "second"),
+    );
     let session = shop.session().await;
     for wire in ["first", "second"] {
-        let command = format!("exec 9>{wire}; trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done");
-        let result = shop.call_in(&session, "shell", json!({ "command": command, "background": true })).await;
+        let command =
+            format!("exec 9>{wire}; trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done");
+        let result = shop
+            .call_in(
+                &session,
+                "shell",
+                json!({ "command": command, "background": true }),
+            )
+            .await;
         assert_eq!(facts(&result)["state"], "running");
     }
     shop.host.host.close_session(&session).await.unwrap();
@@ -127,11 +212,23 @@ async fn a_session_may_have_so_many_and_no_more() {
     for _ in 0..16 {
         ids.push(json!(start(&shop, "sleep 1000").await));
     }
-    let refused = shop.call("shell", json!({ "command": "sleep 1000", "background": true })).await;
+    let refused = shop
+        .call(
+            "shell",
+            json!({ "command": "sleep 1000", "background": true }),
+        )
+        .await;
     let error = refused.error.unwrap();
-    assert_eq!((error.class, error.code.as_ref()), (ErrorClass::RateLimited, "too_many_processes"));
+    assert_eq!(
+        (error.class, error.code.as_ref()),
+        (ErrorClass::RateLimited, "too_many_processes")
+    );
     assert!(error.message.contains("16"), "{}", error.message);
-    shop.call("process_kill", json!({ "process_id": ids[0], "force": true })).await;
+    shop.call(
+        "process_kill",
+        json!({ "process_id": ids[0], "force": true }),
+    )
+    .await;
     start(&shop, "sleep 1000").await;
 }
 
@@ -151,13 +248,24 @@ async fn one_caller_leaves_places_to_others() {
         }
     }
     let error = refused.expect("the rest is for others");
-    assert_eq!((error.class, error.code.as_ref()), (ErrorClass::RateLimited, "too_many_processes"));
+    assert_eq!(
+        (error.class, error.code.as_ref()),
+        (ErrorClass::RateLimited, "too_many_processes")
+    );
     for setting in ["`limits.processes`", "`limits.share`"] {
         assert!(error.message.contains(setting), "{}", error.message);
     }
     assert!(error.retry.after_ms.is_some());
-    for other in [Principal::agent("somebody else"), Principal::operator("operator")] {
-        let other = shop.host.host.open_session(other, SurfaceRequest::default()).await.unwrap();
+    for other in [
+        Principal::agent("somebody else"),
+        Principal::operator("operator"),
+    ] {
+        let other = shop
+            .host
+            .host
+            .open_session(other, SurfaceRequest::default())
+            .await
+            .unwrap();
         let result = shop.call_in(&other, "shell", background.clone()).await;
         assert_eq!(facts(&result)["state"], "running", "{result:#?}");
     }
@@ -165,9 +273,11 @@ async fn one_caller_leaves_places_to_others() {
 
 #[tokio::test]
 async fn a_process_that_nobody_ends_ends_with_its_lifetime() {
-    let shop = Workshop::planned(|plan| plan.children.lifetime = std::time::Duration::from_secs(1)).await;
+    let shop =
+        Workshop::planned(|plan| plan.children.lifetime = std::time::Duration::from_secs(1)).await;
     let wire = Tripwire::lay(&shop, "wire");
-    let stubborn = "exec 9>wire; trap 'echo asked >&9' TERM; setsid sleep 1000 & while :; do sleep 0.1; done";
+    let stubborn =
+        "exec 9>wire; trap 'echo asked >&9' TERM; setsid sleep 1000 & while :; do sleep 0.1; done";
     let id = start(&shop, stubborn).await;
     assert_eq!(wire.sprung().await, "asked\n");
     let mut at = 0;
@@ -189,14 +299,29 @@ async fn a_flood_in_the_background_is_bounded_and_holds_nobody_up() {
     let mut dropped = 0;
     while dropped == 0 && tokio::time::Instant::now() < deadline {
         // Waits for more than the last look saw.
-        let status = shop.call("process_status", json!({ "process_id": id })).await;
+        let status = shop
+            .call("process_status", json!({ "process_id": id }))
+            .await;
         let seen = facts(&status)["processes"][0].clone();
         dropped = seen["dropped_bytes"].as_u64().unwrap();
         read(&shop, &id, seen["output_bytes"].as_u64().unwrap()).await;
     }
     assert!(dropped > 0, "64 MiB were written long ago");
-    assert_eq!(text(&shop.shell("echo meanwhile").await), "meanwhile\n[exit code 0]");
-    shop.call("process_kill", json!({ "process_id": id, "force": true })).await;
-    let kept = shop.call("process_read", json!({ "process_id": id, "offset": 1000, "limit": 4 })).await;
-    assert!(text(&kept).starts_with("y\ny\n[killed by signal 9"), "{}", text(&kept));
+    assert_eq!(
+        text(&shop.shell("echo meanwhile").await),
+        "meanwhile\n[exit code 0]"
+    );
+    shop.call("process_kill", json!({ "process_id": id, "force": true }))
+        .await;
+    let kept = shop
+        .call(
+            "process_read",
+            json!({ "process_id": id, "offset": 1000, "limit": 4 }),
+        )
+        .await;
+    assert!(
+        text(&kept).starts_with("y\ny\n[killed by signal 9"),
+        "{}",
+        text(&kept)
+    );
 }

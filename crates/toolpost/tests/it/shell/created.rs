@@ -11,14 +11,20 @@ use toolpost_testkit::TestHost;
 use crate::workshop::{Workshop, program, text};
 
 fn created(result: &ToolResult) -> Vec<String> {
-    result.sandbox.as_ref().unwrap_or_else(|| panic!("{:?}", result.error)).protected_created.clone()
+    result
+        .sandbox
+        .as_ref()
+        .unwrap_or_else(|| panic!("{:?}", result.error))
+        .protected_created
+        .clone()
 }
 
 /// All names in the workspace, at the top.
 fn names(shop: &Workshop) -> Vec<String> {
     let entries = std::fs::read_dir(shop.path("")).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -37,20 +43,38 @@ async fn a_protected_name_that_a_command_makes_is_told_on_every_tier() {
         let expected = [".envrc", ".github/workflows", "me.code-workspace"]
             .map(|name| shop.path(name).display().to_string());
         assert_eq!(told, expected, "{tier:?}");
-        let line = text(&result).lines().find(|line| line.contains(".envrc")).unwrap().to_owned();
-        assert!(line.contains("came into being") && line.contains("is protected: a shell runs it"), "{line}");
+        let line = text(&result)
+            .lines()
+            .find(|line| line.contains(".envrc"))
+            .unwrap()
+            .to_owned();
+        assert!(
+            line.contains("came into being") && line.contains("is protected: a shell runs it"),
+            "{line}"
+        );
         // The next command did not make it.
-        assert_eq!(created(&shop.shell("echo x > plain").await), Vec::<String>::new());
+        assert_eq!(
+            created(&shop.shell("echo x > plain").await),
+            Vec::<String>::new()
+        );
         // Nothing is left behind but what the command made.
-        assert_eq!(names(&shop), [".envrc", ".github", "me.code-workspace", "plain"]);
+        assert_eq!(
+            names(&shop),
+            [".envrc", ".github", "me.code-workspace", "plain"]
+        );
     }
 }
 
 #[tokio::test]
 async fn a_root_that_becomes_a_repository_is_told() {
     let shop = Workshop::new().await;
-    let result = shop.shell("mkdir objects refs; echo 'ref: refs/heads/x' > HEAD").await;
-    assert!(created(&result).contains(&shop.path("HEAD").display().to_string()), "{result:#?}");
+    let result = shop
+        .shell("mkdir objects refs; echo 'ref: refs/heads/x' > HEAD")
+        .await;
+    assert!(
+        created(&result).contains(&shop.path("HEAD").display().to_string()),
+        "{result:#?}"
+    );
     let next = shop.shell("echo x > HEAD").await;
     assert_ne!(next.exit_code, Some(0), "{next:#?}");
 }
@@ -72,26 +96,43 @@ async fn git_works_beneath_the_top_and_leaves_no_trace_there() {
 
 #[tokio::test]
 async fn declared_commands_and_commands_in_the_background_tell_it_too() {
-    let argv = ["bash", "-c", "touch .npmrc; echo done"].map(str::to_owned).to_vec();
+    let argv = ["bash", "-c", "touch .npmrc; echo done"]
+        .map(str::to_owned)
+        .to_vec();
     let declared = CommandDeclaration::new("try", "Tries something", argv);
     let shop = Workshop::planned(|plan| plan.commands = vec![declared]).await;
     let result = shop.call("try", json!({})).await;
-    assert_eq!(created(&result), [shop.path(".npmrc").display().to_string()], "{result:#?}");
+    assert_eq!(
+        created(&result),
+        [shop.path(".npmrc").display().to_string()],
+        "{result:#?}"
+    );
     assert!(
         text(&result).starts_with("done") && text(&result).contains("came into being"),
         "{}",
         text(&result)
     );
     let session = shop.session().await;
-    let background = json!({ "command": "touch .envrc; echo made; exec sleep 600", "background": true });
+    let background =
+        json!({ "command": "touch .envrc; echo made; exec sleep 600", "background": true });
     let started = shop.call_in(&session, "shell", background).await;
     let id = started.structured_content.as_ref().unwrap()["process_id"].clone();
     let read = json!({ "process_id": id, "wait_seconds": 60 });
     shop.call_in(&session, "process_read", read).await;
-    let status = shop.call_in(&session, "process_status", json!({ "process_id": id })).await;
+    let status = shop
+        .call_in(&session, "process_status", json!({ "process_id": id }))
+        .await;
     let facts: &Value = &status.structured_content.as_ref().unwrap()["processes"][0];
-    assert_eq!(facts["protected_created"], json!([shop.path(".envrc")]), "{status:#?}");
-    assert!(text(&status).contains("came into being"), "{}", text(&status));
+    assert_eq!(
+        facts["protected_created"],
+        json!([shop.path(".envrc")]),
+        "{status:#?}"
+    );
+    assert!(
+        text(&status).contains("came into being"),
+        "{}",
+        text(&status)
+    );
 }
 
 #[tokio::test]
@@ -106,7 +147,10 @@ async fn files_that_steer_agents_are_closed_to_commands_unless_a_rule_opens_them
     for (number, (rules, mode)) in [
         (&["allow shell"][..], Mode::Default),
         (&["allow shell", "allow fs.write(ws:**)"][..], Mode::Default),
-        (&["allow shell", "allow fs.write(AGENTS.md)"][..], Mode::Default),
+        (
+            &["allow shell", "allow fs.write(AGENTS.md)"][..],
+            Mode::Default,
+        ),
         (&[][..], Mode::Bypass),
     ]
     .into_iter()
@@ -115,9 +159,15 @@ async fn files_that_steer_agents_are_closed_to_commands_unless_a_rule_opens_them
         let shop = shop(rules, mode).await;
         let result = shop.shell("echo new > AGENTS.md").await;
         assert_eq!(result.outcome, Outcome::Succeeded, "{:?}", result.error);
-        seen.insert(number, std::fs::read_to_string(shop.path("AGENTS.md")).unwrap() == "new\n");
+        seen.insert(
+            number,
+            std::fs::read_to_string(shop.path("AGENTS.md")).unwrap() == "new\n",
+        );
     }
-    assert_eq!(seen, BTreeMap::from([(0, false), (1, false), (2, true), (3, true)]));
+    assert_eq!(
+        seen,
+        BTreeMap::from([(0, false), (1, false), (2, true), (3, true)])
+    );
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use toolpost_core::{Facts, Policy, PolicyEngine};
 use toolpost_model::{
-    Access, Decision, Declaration, EffectClass, ErrorClass, Mode, Principal, SandboxProfile, SandboxTier,
-    ToolResult,
+    Access, Decision, Declaration, EffectClass, ErrorClass, Mode, Principal, SandboxProfile,
+    SandboxTier, ToolResult,
 };
 use toolpost_sandbox::Launcher;
 use toolpost_sources::{CommandDeclaration, CommandParameter, ParameterType};
@@ -30,7 +30,11 @@ struct Keeper {
 impl Keeper {
     fn of(access: Access) -> Self {
         let usual = TestHost::policy(Mode::Bypass, &[]);
-        Self { usual, kept: Some(access), places: Arc::new([PathBuf::from("/")]) }
+        Self {
+            usual,
+            kept: Some(access),
+            places: Arc::new([PathBuf::from("/")]),
+        }
     }
 }
 
@@ -49,7 +53,10 @@ impl PolicyEngine for Keeper {
 
     fn may_use(&self, path: &Path, access: Access, _: &Principal, _: Timestamp) -> bool {
         let kept = self.kept.expect("nobody asks where there are no rules");
-        let inside = path.ancestors().skip(1).any(|above| above.ends_with("w/vault"));
+        let inside = path
+            .ancestors()
+            .skip(1)
+            .any(|above| above.ends_with("w/vault"));
         let itself = kept == Access::Write && path.ends_with("w/vault");
         let key = path.extension().is_some_and(|extension| extension == "key");
         access != kept || !(inside || itself || key)
@@ -62,7 +69,12 @@ impl PolicyEngine for Keeper {
 
 async fn shop(access: Access, change: impl FnOnce(&mut Plan)) -> Workshop {
     let shop = Workshop::governed(change, |builder| builder.policy(Keeper::of(access))).await;
-    for name in ["vault/plan.txt", "vault/deep/further.txt", "app/api.key", "top.key"] {
+    for name in [
+        "vault/plan.txt",
+        "vault/deep/further.txt",
+        "app/api.key",
+        "top.key",
+    ] {
         shop.file(name, &format!("{WORD} in {name}\n"));
     }
     shop.file("app/main.rs", "plain\n");
@@ -81,7 +93,9 @@ fn holders(shop: &Workshop) -> Vec<PathBuf> {
                 kind if kind.is_dir() => pending.push(entry.path()),
                 kind if kind.is_file() => {
                     let content = std::fs::read(entry.path()).unwrap();
-                    let holds = content.windows(WORD.len()).any(|part| part == WORD.as_bytes());
+                    let holds = content
+                        .windows(WORD.len())
+                        .any(|part| part == WORD.as_bytes());
                     found.extend(holds.then(|| entry.path()));
                 }
                 _ => {}
@@ -134,17 +148,30 @@ async fn no_process_reads_what_is_kept() {
     for profile in [SandboxProfile::WorkspaceWrite, SandboxProfile::Network] {
         let shop = shop(Access::Read, |plan| plan.children.profile = profile).await;
         let before = holders(&shop);
-        let root = shop.path("").to_string_lossy().trim_end_matches('/').to_owned();
+        let root = shop
+            .path("")
+            .to_string_lossy()
+            .trim_end_matches('/')
+            .to_owned();
         for way in WAYS {
             let result = shop.shell(&way.replace("$W", &root)).await;
             let seen = whole(&result);
             assert!(!seen.contains(WORD), "{profile} {way}: {seen}");
             let named = way.contains("further");
-            assert!(named || !seen.contains("further"), "{profile} {way} tells a name: {seen}");
-            let applied = result.sandbox.unwrap_or_else(|| panic!("{way} did not run: {:?}", result.error));
+            assert!(
+                named || !seen.contains("further"),
+                "{profile} {way} tells a name: {seen}"
+            );
+            let applied = result
+                .sandbox
+                .unwrap_or_else(|| panic!("{way} did not run: {:?}", result.error));
             assert!(applied.masked >= 3, "{way}: {applied:?}");
         }
-        assert_eq!(holders(&shop), before, "what is kept was copied, moved or lost");
+        assert_eq!(
+            holders(&shop),
+            before,
+            "what is kept was copied, moved or lost"
+        );
     }
 }
 
@@ -153,9 +180,18 @@ async fn what_is_not_kept_can_still_be_used() {
     let shop = shop(Access::Read, |_| {}).await;
     for (command, expected) in [
         ("cat app/main.rs", "plain\n[exit code 0]"),
-        ("echo new > app/new.txt && cat app/new.txt", "new\n[exit code 0]"),
-        ("mkdir -p other/x && mv other moved && ls moved", "x\n[exit code 0]"),
-        ("echo mine > fresh.key && cat fresh.key", "mine\n[exit code 0]"),
+        (
+            "echo new > app/new.txt && cat app/new.txt",
+            "new\n[exit code 0]",
+        ),
+        (
+            "mkdir -p other/x && mv other moved && ls moved",
+            "x\n[exit code 0]",
+        ),
+        (
+            "echo mine > fresh.key && cat fresh.key",
+            "mine\n[exit code 0]",
+        ),
     ] {
         let result = shop.shell(command).await;
         assert_eq!(text(&result), expected, "{command}");
@@ -176,7 +212,9 @@ async fn a_process_in_the_background_and_a_declared_command_read_nothing_kept_ei
     };
     let shop = shop(Access::Read, |plan| {
         for (name, class) in [("show", EffectClass::Read), ("send", EffectClass::Network)] {
-            let argv = ["cat", "{path}", "vault/plan.txt", "top.key"].map(str::to_owned).to_vec();
+            let argv = ["cat", "{path}", "vault/plan.txt", "top.key"]
+                .map(str::to_owned)
+                .to_vec();
             let mut command = CommandDeclaration::new(name, "Shows a file", argv);
             command.class = class;
             command.parameters.insert("path".to_owned(), path.clone());
@@ -187,13 +225,22 @@ async fn a_process_in_the_background_and_a_declared_command_read_nothing_kept_ei
     for name in ["show", "send"] {
         let result = shop.call(name, json!({ "path": "app/main.rs" })).await;
         let seen = whole(&result);
-        assert!(seen.contains("plain") && !seen.contains(WORD), "{name}: {seen}");
+        assert!(
+            seen.contains("plain") && !seen.contains(WORD),
+            "{name}: {seen}"
+        );
     }
     let command = "cat vault/plan.txt; while read -r file; do cat \"$file\"; done; echo done";
-    let started = shop.call("shell", json!({ "command": command, "background": true })).await;
+    let started = shop
+        .call("shell", json!({ "command": command, "background": true }))
+        .await;
     let id = facts(&started)["process_id"].clone();
     let lines = "top.key\napp/api.key\napp/main.rs\n";
-    shop.call("process_write", json!({ "process_id": id, "text": lines, "close": true })).await;
+    shop.call(
+        "process_write",
+        json!({ "process_id": id, "text": lines, "close": true }),
+    )
+    .await;
     let mut seen = whole(&started);
     let mut at = 0;
     loop {
@@ -205,7 +252,10 @@ async fn a_process_in_the_background_and_a_declared_command_read_nothing_kept_ei
             break;
         }
     }
-    assert!(seen.contains("plain") && seen.contains("done") && !seen.contains(WORD), "{seen}");
+    assert!(
+        seen.contains("plain") && seen.contains("done") && !seen.contains(WORD),
+        "{seen}"
+    );
 }
 
 #[tokio::test]
@@ -226,18 +276,33 @@ async fn no_process_writes_where_rules_keep_writes_out() {
         "touch vault/deep/x; mkdir vault/y; rmdir vault/deep; chmod 0 vault/plan.txt",
     ] {
         let result = shop.shell(way).await;
-        let applied = result.sandbox.as_ref().unwrap_or_else(|| panic!("{way}: {:?}", result.error));
+        let applied = result
+            .sandbox
+            .as_ref()
+            .unwrap_or_else(|| panic!("{way}: {:?}", result.error));
         let vault = shop.path("vault").display().to_string();
         assert!(applied.protected.contains(&vault), "{way}: {applied:?}");
-        for name in ["vault/plan.txt", "vault/deep/further.txt", "app/api.key", "top.key"] {
+        for name in [
+            "vault/plan.txt",
+            "vault/deep/further.txt",
+            "app/api.key",
+            "top.key",
+        ] {
             let content = std::fs::read_to_string(shop.path(name)).unwrap_or_default();
-            assert_eq!(content, format!("{WORD} in {name}\n"), "{way} changed {name}: {result:#?}");
+            assert_eq!(
+                content,
+                format!("{WORD} in {name}\n"),
+                "{way} changed {name}: {result:#?}"
+            );
         }
         let names = std::fs::read_dir(shop.path("vault")).unwrap().count();
         assert_eq!(names, 2, "{way} made something");
     }
     let read = shop.shell("cat vault/plan.txt").await;
-    assert!(text(&read).contains(WORD), "reading is not kept from it: {read:#?}");
+    assert!(
+        text(&read).contains(WORD),
+        "reading is not kept from it: {read:#?}"
+    );
 }
 
 #[tokio::test]
@@ -249,24 +314,47 @@ async fn too_much_to_keep_apart_runs_nothing() {
     }
     let result = shop.shell("touch ran").await;
     let error = result.error.as_ref().unwrap();
-    assert_eq!((error.class, &*error.code), (ErrorClass::PermissionDenied, "kept_by_rule"), "{result:#?}");
-    assert!(error.message.contains("4096 single paths"), "{}", error.message);
+    assert_eq!(
+        (error.class, &*error.code),
+        (ErrorClass::PermissionDenied, "kept_by_rule"),
+        "{result:#?}"
+    );
+    assert!(
+        error.message.contains("4096 single paths"),
+        "{}",
+        error.message
+    );
     assert!(!shop.path("ran").exists());
 }
 
 #[tokio::test]
 async fn where_nothing_can_be_hidden_from_a_process_that_writes_it_does_not_run() {
     let tier = SandboxTier::B;
-    let shop =
-        shop(Access::Read, |plan| plan.launcher = Some(Launcher::with_tier_at_most(program(), tier))).await;
+    let shop = shop(Access::Read, |plan| {
+        plan.launcher = Some(Launcher::with_tier_at_most(program(), tier));
+    })
+    .await;
     let refused = shop.shell("touch ran; cat top.key").await;
     let error = refused.error.as_ref().unwrap();
-    assert_eq!((error.class, &*error.code), (ErrorClass::PermissionDenied, "kept_by_rule"), "{refused:#?}");
-    assert!(error.message.contains("this machine cannot keep a process from them"), "{}", error.message);
+    assert_eq!(
+        (error.class, &*error.code),
+        (ErrorClass::PermissionDenied, "kept_by_rule"),
+        "{refused:#?}"
+    );
+    assert!(
+        error
+            .message
+            .contains("this machine cannot keep a process from them"),
+        "{}",
+        error.message
+    );
     assert!(!shop.path("ran").exists());
     // What only reads can be shown everything but that.
     let seen = shop.shell("cat top.key app/shortcut app/main.rs").await;
-    assert!(text(&seen).contains("plain") && !whole(&seen).contains(WORD), "{seen:#?}");
+    assert!(
+        text(&seen).contains("plain") && !whole(&seen).contains(WORD),
+        "{seen:#?}"
+    );
     assert_eq!(seen.sandbox.unwrap().requested, SandboxProfile::ReadOnly);
 }
 
@@ -278,19 +366,33 @@ async fn only_places_that_rules_name_are_searched() {
     for name in ["lib.key", "lib.txt"] {
         std::fs::write(beside.join(name), format!("{WORD} {name}\n")).unwrap();
     }
-    let (readable, places) = (beside.clone(), [beside.clone(), PathBuf::from("/etc/hostname.key")]);
+    let (readable, places) = (
+        beside.clone(),
+        [beside.clone(), PathBuf::from("/etc/hostname.key")],
+    );
     let shop = Workshop::governed(
         |plan| plan.children.readable = vec![readable],
         |builder| {
-            let keeper = Keeper { places: Arc::new(places), ..Keeper::of(Access::Read) };
+            let keeper = Keeper {
+                places: Arc::new(places),
+                ..Keeper::of(Access::Read)
+            };
             builder.policy(keeper)
         },
     )
     .await;
     shop.file("top.key", "not named by a rule\n");
-    let result = shop.shell(&format!("cat top.key {}/lib.txt {0}/lib.key", beside.display())).await;
+    let result = shop
+        .shell(&format!(
+            "cat top.key {}/lib.txt {0}/lib.key",
+            beside.display()
+        ))
+        .await;
     let seen = text(&result);
-    assert!(seen.contains("not named by a rule") && seen.contains(&format!("{WORD} lib.txt")), "{seen}");
+    assert!(
+        seen.contains("not named by a rule") && seen.contains(&format!("{WORD} lib.txt")),
+        "{seen}"
+    );
     assert!(!seen.contains(&format!("{WORD} lib.key")), "{seen}");
 }
 
@@ -298,7 +400,12 @@ async fn only_places_that_rules_name_are_searched() {
 async fn without_rules_about_paths_nobody_is_asked() {
     let shop = Workshop::governed(
         |_| {},
-        |builder| builder.policy(Keeper { kept: None, ..Keeper::of(Access::Read) }),
+        |builder| {
+            builder.policy(Keeper {
+                kept: None,
+                ..Keeper::of(Access::Read)
+            })
+        },
     )
     .await;
     shop.file("a.key", "seen\n");
@@ -313,7 +420,10 @@ async fn without_rules_about_paths_nobody_is_asked() {
         ("move_file", json!({ "from": "a.key", "to": "b.key" })),
     ] {
         let result = shop.call(tool, arguments.clone()).await;
-        let panicked = result.error.as_ref().is_some_and(|error| error.message.contains("panicked"));
+        let panicked = result
+            .error
+            .as_ref()
+            .is_some_and(|error| error.message.contains("panicked"));
         assert!(!panicked, "{tool} {arguments}: {result:#?}");
         assert_eq!(facts_or_null(&result)["kept_by_rules"], Value::Null);
     }

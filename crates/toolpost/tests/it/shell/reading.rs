@@ -9,8 +9,10 @@ use crate::workshop::{Plan, Workshop, text};
 
 /// A host that allows reads and asks about everything else; nobody is there to be asked.
 async fn shop(change: impl FnOnce(&mut Plan)) -> Workshop {
-    let shop =
-        Workshop::governed(change, |builder| builder.policy(TestHost::policy(Mode::Default, &[]))).await;
+    let shop = Workshop::governed(change, |builder| {
+        builder.policy(TestHost::policy(Mode::Default, &[]))
+    })
+    .await;
     shop.file("a.txt", "b\na\n");
     shop
 }
@@ -22,19 +24,30 @@ fn ran_as(result: &ToolResult) -> Option<SandboxProfile> {
 #[tokio::test]
 async fn what_only_reads_runs_unasked_and_can_do_nothing_else() {
     let shop = shop(|_| {}).await;
-    for command in ["ls -la", "cat a.txt | sort | head -1", "wc -l < a.txt && echo done", "stat a.txt 2>&1"] {
+    for command in [
+        "ls -la",
+        "cat a.txt | sort | head -1",
+        "wc -l < a.txt && echo done",
+        "stat a.txt 2>&1",
+    ] {
         let result = shop.shell(command).await;
         assert_eq!(result.outcome, Outcome::Succeeded, "{command}: {result:#?}");
         assert_eq!(ran_as(&result), Some(SandboxProfile::ReadOnly), "{command}");
         let applied = result.sandbox.unwrap();
-        assert_eq!((applied.fs_write, applied.tier), (vec!["tmp".to_owned()], SandboxTier::A));
+        assert_eq!(
+            (applied.fs_write, applied.tier),
+            (vec!["tmp".to_owned()], SandboxTier::A)
+        );
         assert!(applied.net.starts_with("none"), "{}", applied.net);
     }
     assert_eq!(text(&shop.shell("cat a.txt").await), "b\na\n[exit code 0]");
     // Variables that only change what programs print leave it a read.
     let free = json!({ "command": "sort a.txt", "environment": { "LC_ALL": "C", "TZ": "UTC" } });
     let result = shop.call("shell", free).await;
-    assert_eq!((text(&result), ran_as(&result)), ("a\nb\n[exit code 0]", Some(SandboxProfile::ReadOnly)));
+    assert_eq!(
+        (text(&result), ran_as(&result)),
+        ("a\nb\n[exit code 0]", Some(SandboxProfile::ReadOnly))
+    );
 }
 
 #[tokio::test]
@@ -54,7 +67,10 @@ async fn what_may_do_more_asks() {
         json!({ "command": "cat a.txt", "background": true }),
     ] {
         let result = shop.call("shell", arguments.clone()).await;
-        let error = result.error.as_ref().unwrap_or_else(|| panic!("{arguments} ran: {result:#?}"));
+        let error = result
+            .error
+            .as_ref()
+            .unwrap_or_else(|| panic!("{arguments} ran: {result:#?}"));
         assert_eq!(error.code, "no_approver", "{arguments}: {error:?}");
         assert!(result.sandbox.is_none());
     }
@@ -74,7 +90,11 @@ async fn a_rule_for_a_command_does_not_hold_with_a_variable_that_it_does_not_nam
         json!({ "command": "make x", "environment": { "HOME": path } }),
         json!({ "command": "env", "environment": { "PATH": path } }),
     ] {
-        let error = shop.call("shell", arguments.clone()).await.error.expect("nobody was there to be asked");
+        let error = shop
+            .call("shell", arguments.clone())
+            .await
+            .error
+            .expect("nobody was there to be asked");
         assert_eq!(error.code, "no_approver", "{arguments}");
     }
     assert!(!shop.path("marker").exists());
@@ -107,7 +127,11 @@ async fn nothing_passes_for_a_read_where_nothing_keeps_it_to_that() {
 
 #[tokio::test]
 async fn a_mode_that_only_looks_still_has_a_shell_to_look_with() {
-    let shop = Workshop::governed(|_| {}, |builder| builder.policy(TestHost::policy(Mode::Plan, &[]))).await;
+    let shop = Workshop::governed(
+        |_| {},
+        |builder| builder.policy(TestHost::policy(Mode::Plan, &[])),
+    )
+    .await;
     shop.file("a.txt", "seen\n");
     let looked: Value = serde_json::to_value(shop.shell("cat a.txt").await).unwrap();
     assert_eq!(looked["outcome"], "succeeded", "{looked:#}");

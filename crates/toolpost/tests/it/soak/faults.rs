@@ -35,7 +35,11 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
     let (mut kills, mut fills, mut lives) = (0, 0, 1);
     while Instant::now() < end {
         let served = serve(&home, &data);
-        let target = Target { address: served.address, token: token(&data), home: None };
+        let target = Target {
+            address: served.address,
+            token: token(&data),
+            home: None,
+        };
         let over = AtomicBool::new(false);
         let fills_up = disk.is_some() && dice.roll(3) == 0;
         thread::scope(|scope| {
@@ -59,8 +63,14 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
             over.store(true, Ordering::Relaxed);
         });
         let directory = data.to_str().unwrap();
-        verify(ledger, "killed host", &home.run(&["journal", "verify", "--data-dir", directory]));
-        if std::fs::metadata(data.join("journal.db")).is_ok_and(|journal| journal.len() > LARGE_JOURNAL) {
+        verify(
+            ledger,
+            "killed host",
+            &home.run(&["journal", "verify", "--data-dir", directory]),
+        );
+        if std::fs::metadata(data.join("journal.db"))
+            .is_ok_and(|journal| journal.len() > LARGE_JOURNAL)
+        {
             clear(&data);
             lives += 1;
         }
@@ -68,9 +78,13 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
     let served = serve(&home, &data);
     let (status, said) = served.stop();
     if status.code() != Some(0) || said.contains("panicked") {
-        ledger.complain(format!("the killed host ended {status:?} in the end:\n{said}"));
+        ledger.complain(format!(
+            "the killed host ended {status:?} in the end:\n{said}"
+        ));
     }
-    ledger.note(format!("killed host: {kills} kills, {fills} full disks, {lives} data directories"));
+    ledger.note(format!(
+        "killed host: {kills} kills, {fills} full disks, {lives} data directories"
+    ));
 }
 
 fn serve(home: &Home, data: &Path) -> Served {
@@ -90,14 +104,20 @@ fn serve(home: &Home, data: &Path) -> Served {
 fn clear(data: &Path) {
     for entry in std::fs::read_dir(data).unwrap() {
         let path = entry.unwrap().path();
-        let removed =
-            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        let removed = if path.is_dir() {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
         removed.unwrap();
     }
 }
 
 fn token(data: &Path) -> String {
-    std::fs::read_to_string(data.join("token")).unwrap().trim().to_owned()
+    std::fs::read_to_string(data.join("token"))
+        .unwrap()
+        .trim()
+        .to_owned()
 }
 
 /// Takes all room there is for a while.
@@ -120,11 +140,15 @@ fn recovers(ledger: &Ledger, target: &Target<'_>) {
     let given_up = Instant::now() + RECOVERY;
     let body = r#"{"path":"after.txt","content":"x"}"#;
     loop {
-        let answer = target.connect().and_then(|mut http| http.post("/tools/write_file/call", body));
+        let answer = target
+            .connect()
+            .and_then(|mut http| http.post("/tools/write_file/call", body));
         match answer {
             Ok(answer) if answer.status == 200 && answer.json()["outcome"] == "succeeded" => return,
             answer if Instant::now() >= given_up => {
-                ledger.complain(format!("the host does not recover from a full disk: {answer:?}"));
+                ledger.complain(format!(
+                    "the host does not recover from a full disk: {answer:?}"
+                ));
                 return;
             }
             _ => thread::sleep(Duration::from_millis(50)),
@@ -138,14 +162,19 @@ struct SmallDisk<'d>(&'d Path);
 impl<'d> SmallDisk<'d> {
     fn mount(at: &'d Path, ledger: &Ledger) -> Option<Self> {
         // By this name the suites that count mounts know it for another test's.
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "toolpost-soak"]).arg(at).output();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", DISK, "toolpost-soak"])
+            .arg(at)
+            .output();
         if mount.as_ref().is_ok_and(|output| output.status.success()) {
             // A data directory is its owner's alone.
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
             std::fs::set_permissions(at, mode).unwrap();
             return Some(Self(at));
         }
-        ledger.note(format!("no disk fills up in this run, as none can be mounted: {mount:?}"));
+        ledger.note(format!(
+            "no disk fills up in this run, as none can be mounted: {mount:?}"
+        ));
         None
     }
 }

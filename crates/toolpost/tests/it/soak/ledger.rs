@@ -60,7 +60,11 @@ impl Ledger {
         let mut report = String::new();
         let mut last = "";
         for ((face, status), count) in &entries.answers {
-            let head = if *face == last { String::new() } else { format!("\n{face:>12}:") };
+            let head = if *face == last {
+                String::new()
+            } else {
+                format!("\n{face:>12}:")
+            };
             let _ = write!(report, "{head} {status}×{count}");
             last = face;
         }

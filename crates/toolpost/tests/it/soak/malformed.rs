@@ -30,12 +30,21 @@ static MESSAGES: LazyLock<Vec<(&str, Value)>> = LazyLock::new(|| {
         ),
         (
             "/mcp",
-            rpc("tools/call", json!({ "name": "read_file", "arguments": { "path": "a" }, "_meta": {} })),
+            rpc(
+                "tools/call",
+                json!({ "name": "read_file", "arguments": { "path": "a" }, "_meta": {} }),
+            ),
         ),
         ("/mcp", rpc("tools/list", json!({ "cursor": "x" }))),
         ("/a2a", rpc("message/send", json!({ "message": message }))),
-        ("/a2a", rpc("tasks/get", json!({ "id": "x", "historyLength": 1 }))),
-        ("/send", json!({ "type": "handshake/req", "id": "h", "agent_id": "x", "agent_caps": ["tools"] })),
+        (
+            "/a2a",
+            rpc("tasks/get", json!({ "id": "x", "historyLength": 1 })),
+        ),
+        (
+            "/send",
+            json!({ "type": "handshake/req", "id": "h", "agent_id": "x", "agent_caps": ["tools"] }),
+        ),
         (
             "/send",
             json!({ "type": "tool/call/req", "id": "c", "tool_name": "x", "arguments": {}, "timeout": 1 }),
@@ -51,10 +60,13 @@ struct Operation {
 }
 
 static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
-    let paths = DOCUMENT["paths"].as_object().expect("the reference has paths");
+    let paths = DOCUMENT["paths"]
+        .as_object()
+        .expect("the reference has paths");
     let operations = paths.iter().flat_map(|(path, methods)| {
         let methods = methods.as_object().expect("a path has methods").iter();
-        let methods = methods.filter(|(method, _)| ["get", "post", "delete"].contains(&method.as_str()));
+        let methods =
+            methods.filter(|(method, _)| ["get", "post", "delete"].contains(&method.as_str()));
         methods.map(|(method, description)| Operation {
             method: method.to_uppercase(),
             path: path.clone(),
@@ -88,7 +100,9 @@ pub(super) fn send(target: &Target<'_>, dice: &mut Dice, ledger: &Ledger, face: 
         Ok(Some(answer)) => {
             ledger.count(face, answer.status);
             let is_known = operation.is_none_or(|operation| {
-                operation.description["responses"].get(answer.status.to_string()).is_some()
+                operation.description["responses"]
+                    .get(answer.status.to_string())
+                    .is_some()
             });
             if !is_known || (answer.status >= 500 && answer.status != 503) {
                 ledger.complain(format!(
@@ -107,7 +121,10 @@ pub(super) fn send(target: &Target<'_>, dice: &mut Dice, ledger: &Ledger, face: 
 
 fn is_cut(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
+    )
 }
 
 fn message(dice: &mut Dice, token: &str) -> Vec<u8> {
@@ -121,7 +138,11 @@ fn request(operation: &Operation, dice: &mut Dice, token: &str) -> Vec<u8> {
     let mut path = operation.path.clone();
     while let Some((before, rest)) = path.split_once('{') {
         let behind = rest.split_once('}').map_or("", |(_, behind)| behind);
-        let known = ["read_file", "write_file", "01900000-0000-7000-8000-000000000000"];
+        let known = [
+            "read_file",
+            "write_file",
+            "01900000-0000-7000-8000-000000000000",
+        ];
         let word = match dice.roll(3) {
             0 => escaped(&odd_text(dice)),
             _ => (*dice.pick(&known)).to_owned(),
@@ -129,7 +150,10 @@ fn request(operation: &Operation, dice: &mut Dice, token: &str) -> Vec<u8> {
         path = format!("{before}{word}{behind}");
     }
     let mut headers = String::new();
-    let parameters = operation.description["parameters"].as_array().into_iter().flatten();
+    let parameters = operation.description["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten();
     for (number, parameter) in parameters.map(resolved).enumerate() {
         if dice.roll(3) != 0 {
             continue;
@@ -172,7 +196,10 @@ fn assemble(method: &str, path: &str, headers: &str, token: &str, body: &[u8]) -
 }
 
 fn resolved(value: &'static Value) -> &'static Value {
-    match value["$ref"].as_str().and_then(|path| DOCUMENT.pointer(path.trim_start_matches('#'))) {
+    match value["$ref"]
+        .as_str()
+        .and_then(|path| DOCUMENT.pointer(path.trim_start_matches('#')))
+    {
         Some(found) => found,
         None => value,
     }
@@ -183,7 +210,10 @@ fn example(schema: &'static Value, dice: &mut Dice, depth: usize) -> Value {
     if depth > 5 {
         return Value::Null;
     }
-    if let Some(choices) = ["oneOf", "anyOf", "enum"].iter().find_map(|key| schema[key].as_array()) {
+    if let Some(choices) = ["oneOf", "anyOf", "enum"]
+        .iter()
+        .find_map(|key| schema[key].as_array())
+    {
         let choice = dice.pick(choices);
         return if schema["enum"].is_array() {
             choice.clone()

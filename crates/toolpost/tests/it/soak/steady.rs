@@ -33,7 +33,10 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
     let home = Home::new();
     home.write_user(CONFIG);
     for number in 0..20 {
-        home.write(&format!("file{number}.txt"), &format!("line {number}\n").repeat(50 * number));
+        home.write(
+            &format!("file{number}.txt"),
+            &format!("line {number}\n").repeat(50 * number),
+        );
     }
     let served = Served::start(&home, &[]);
     let target = Target::new(&home, &served);
@@ -55,8 +58,10 @@ pub(super) fn run(ledger: &Ledger, mut dice: Dice, end: Instant) {
         readings
     });
     if let (Some(first), Some(last)) = (readings.first(), readings.last()) {
-        ledger
-            .note(format!("steady host after {} spells: {last} (after the first: {first})", readings.len()));
+        ledger.note(format!(
+            "steady host after {} spells: {last} (after the first: {first})",
+            readings.len()
+        ));
     }
     let (status, said) = served.stop();
     if status.code() != Some(0) || said.contains("panicked") {
@@ -86,23 +91,32 @@ fn play(
 }
 
 /// Waits until the host rests, and until it occupies no more than before.
-fn at_rest(ledger: &Ledger, served: &Served, home: &Home, first: Option<&Vitals>) -> Option<Vitals> {
+fn at_rest(
+    ledger: &Ledger,
+    served: &Served,
+    home: &Home,
+    first: Option<&Vitals>,
+) -> Option<Vitals> {
     let given_up = Instant::now() + REST;
     loop {
-        let health =
-            Http::connect(served.address, &Served::token(home)).and_then(|mut http| http.get("/health"));
+        let health = Http::connect(served.address, &Served::token(home))
+            .and_then(|mut http| http.get("/health"));
         let idle = health.is_ok_and(|answer| {
             let health = answer.json();
             health["running"] == 0 && health["queued"] == 0
         });
         let vitals = Vitals::of(served.pid());
-        let growth = first.zip(vitals.as_ref()).and_then(|(first, now)| now.growth(first));
+        let growth = first
+            .zip(vitals.as_ref())
+            .and_then(|(first, now)| now.growth(first));
         let late = Instant::now() >= given_up;
         match (vitals, growth) {
             (Some(vitals), None) if idle => return Some(vitals),
             (Some(vitals), growth) if late => {
                 let why = growth.unwrap_or_else(|| "calls still run or wait".to_owned());
-                ledger.complain(format!("the steady host does not come to rest: {why}; {vitals}"));
+                ledger.complain(format!(
+                    "the steady host does not come to rest: {why}; {vitals}"
+                ));
                 return Some(vitals);
             }
             (None, _) => {

@@ -27,7 +27,11 @@ impl Vitals {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let field = |name: &str| -> Option<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim_start_matches(':').split_whitespace().next()?.parse().ok()
+            line.trim_start_matches(':')
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
         };
         Some(Self {
             memory: field("RssAnon")? << 10,
@@ -39,24 +43,46 @@ impl Vitals {
 
     /// Why this is no longer flat, compared with an earlier reading.
     pub(super) fn growth(&self, before: &Self) -> Option<String> {
-        let of_processes = DESCRIPTORS_OF_A_PROCESS * self.processes.saturating_sub(before.processes);
+        let of_processes =
+            DESCRIPTORS_OF_A_PROCESS * self.processes.saturating_sub(before.processes);
         let grown = [
             ("memory", self.memory, before.memory, MORE_MEMORY),
-            ("descriptors", self.descriptors, before.descriptors, MORE_DESCRIPTORS + of_processes),
+            (
+                "descriptors",
+                self.descriptors,
+                before.descriptors,
+                MORE_DESCRIPTORS + of_processes,
+            ),
             ("threads", self.threads, before.threads, MORE_THREADS),
-            ("processes", self.processes, before.processes, MORE_PROCESSES),
+            (
+                "processes",
+                self.processes,
+                before.processes,
+                MORE_PROCESSES,
+            ),
         ];
-        let (what, now, before, more) =
-            grown.into_iter().find(|(_, now, before, more)| *now > before + more)?;
-        Some(format!("{what} grew from {before} to {now}, more than {more}"))
+        let (what, now, before, more) = grown
+            .into_iter()
+            .find(|(_, now, before, more)| *now > before + more)?;
+        Some(format!(
+            "{what} grew from {before} to {now}, more than {more}"
+        ))
     }
 }
 
 impl fmt::Display for Vitals {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { memory, descriptors, threads, processes } = self;
+        let Self {
+            memory,
+            descriptors,
+            threads,
+            processes,
+        } = self;
         let memory = memory >> 20;
-        write!(formatter, "{memory} MiB, {descriptors} descriptors, {threads} threads, {processes} processes")
+        write!(
+            formatter,
+            "{memory} MiB, {descriptors} descriptors, {threads} threads, {processes} processes"
+        )
     }
 }
 
@@ -69,14 +95,25 @@ fn descendants(pid: u32) -> u64 {
             let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             // The name of the program is in brackets, and may contain some.
-            let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+            let parent = stat
+                .rsplit_once(')')?
+                .1
+                .split_whitespace()
+                .nth(1)?
+                .parse()
+                .ok()?;
             Some((pid, parent))
         })
         .collect();
     let mut found = vec![pid];
     let mut at = 0;
     while let Some(above) = found.get(at).copied() {
-        found.extend(parents.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, parent)| *parent == above)
+                .map(|(pid, _)| *pid),
+        );
         at += 1;
     }
     found.len() as u64 - 1

@@ -58,12 +58,21 @@ pub enum ChangeKind {
 impl Change {
     /// A change that is neither rule nor setting.
     pub(crate) fn other(kind: ChangeKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into(), rules: Vec::new(), setting: None, then: None }
+        Self {
+            kind,
+            text: text.into(),
+            rules: Vec::new(),
+            setting: None,
+            then: None,
+        }
     }
 
     /// A setting to be changed.
     pub(crate) fn setting(setting: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { setting: Some(setting.into()), ..Self::other(ChangeKind::Setting, text) }
+        Self {
+            setting: Some(setting.into()),
+            ..Self::other(ChangeKind::Setting, text)
+        }
     }
 
     fn then(mut self, behavior: Behavior) -> Self {
@@ -88,9 +97,16 @@ pub(super) fn of(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) 
     match &verdict.decided.ground {
         Ground::Rule(_) | Ground::Mode => {}
         Ground::Delegated { heard, .. } => {
-            let name = heard.rule.delegate.iter().map(|name| format!(" `{name}`")).collect::<String>();
-            changes
-                .push(Change::other(ChangeKind::Authority, format!("the authority{name} votes otherwise")));
+            let name = heard
+                .rule
+                .delegate
+                .iter()
+                .map(|name| format!(" `{name}`"))
+                .collect::<String>();
+            changes.push(Change::other(
+                ChangeKind::Authority,
+                format!("the authority{name} votes otherwise"),
+            ));
         }
         Ground::Said(reason) => changes.extend(said(reason.kind, hearing)),
         Ground::Opaque { .. } => {
@@ -104,20 +120,41 @@ pub(super) fn of(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) 
 }
 
 /// Takes away the rule that decides, and those that would decide in its place, until something else is decided.
-fn without_rules<'a>(policy: &'a Policy, hearing: &Hearing<'a>, verdict: &Verdict<'a>) -> Option<Change> {
+fn without_rules<'a>(
+    policy: &'a Policy,
+    hearing: &Hearing<'a>,
+    verdict: &Verdict<'a>,
+) -> Option<Change> {
     let behavior = decision::behavior(policy, verdict);
     let mut without: Vec<&'a Rule> = vec![verdict.decided.rule()?];
     loop {
-        let again = Hearing::open_without(policy, hearing.facts, hearing.parts, without.clone()).judge();
+        let again =
+            Hearing::open_without(policy, hearing.facts, hearing.parts, without.clone()).judge();
         let then = decision::behavior(policy, &again);
         if then != behavior {
-            let all: Vec<String> = without.iter().map(|rule| format!("`{rule}` ({})", rule.place)).collect();
-            let what = if all.len() == 1 { "the rule" } else { "the rules" };
+            let all: Vec<String> = without
+                .iter()
+                .map(|rule| format!("`{rule}` ({})", rule.place))
+                .collect();
+            let what = if all.len() == 1 {
+                "the rule"
+            } else {
+                "the rules"
+            };
             let lines = without.iter().map(ToString::to_string).collect();
             let text = format!("take away or change {what} {}", all.join(", "));
-            return Some(Change::other(ChangeKind::RemoveRule, text).rules(lines).then(then));
+            return Some(
+                Change::other(ChangeKind::RemoveRule, text)
+                    .rules(lines)
+                    .then(then),
+            );
         }
-        without.push(again.decided.rule().filter(|_| without.len() < MOST_REMOVED)?);
+        without.push(
+            again
+                .decided
+                .rule()
+                .filter(|_| without.len() < MOST_REMOVED)?,
+        );
     }
 }
 
@@ -125,20 +162,33 @@ fn without_rules<'a>(policy: &'a Policy, hearing: &Hearing<'a>, verdict: &Verdic
 fn said(kind: ReasonType, hearing: &Hearing<'_>) -> Vec<Change> {
     match kind {
         ReasonType::SafetyCheck => {
-            let key = hearing.facts.declaration.tool_id.setting_key("approval_required");
+            let key = hearing
+                .facts
+                .declaration
+                .tool_id
+                .setting_key("approval_required");
             let setting = format!("{key}: false");
-            vec![Change::setting(setting, "let the tool run without approval of every call")]
+            vec![Change::setting(
+                setting,
+                "let the tool run without approval of every call",
+            )]
         }
         // A rule that names the path is enough, and is tried below.
         ReasonType::Caution if hearing.facts.effects.caution.is_none() => Vec::new(),
         ReasonType::Caution => vec![
-            Change::setting("protect", "take the path out of what is protected, where it is about a path"),
+            Change::setting(
+                "protect",
+                "take the path out of what is protected, where it is about a path",
+            ),
             Change::setting(
                 "sandbox.profile: none",
                 "say that nothing needs to confine processes, where it is about one",
             ),
         ],
-        ReasonType::Hook => vec![Change::other(ChangeKind::Hook, "the hook that spoke says otherwise")],
+        ReasonType::Hook => vec![Change::other(
+            ChangeKind::Hook,
+            "the hook that spoke says otherwise",
+        )],
         ReasonType::Rule
         | ReasonType::Mode
         | ReasonType::Delegate
@@ -153,10 +203,16 @@ fn added_rule(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> 
     let behavior = decision::behavior(policy, verdict);
     if behavior == Behavior::Allow {
         let name = hearing.facts.declaration.tool_id.rule_form();
-        let narrow = hearing.parts.all.iter().flat_map(|part| suggest::of_part(part, &name, &policy.places));
+        let narrow = hearing
+            .parts
+            .all
+            .iter()
+            .flat_map(|part| suggest::of_part(part, &name, &policy.places));
         let lines = narrow.take(1).chain([format!("allow {name}")]);
         let denies = |line: String| line.replacen("allow ", "deny ", 1);
-        return lines.map(denies).find_map(|line| tried(policy, hearing, vec![line], behavior));
+        return lines
+            .map(denies)
+            .find_map(|line| tried(policy, hearing, vec![line], behavior));
     }
     let mut lines = suggest::narrowest(policy, hearing, verdict)?;
     lines.sort_unstable();
@@ -165,32 +221,55 @@ fn added_rule(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> 
 }
 
 /// What follows from more rules of the operator's, where that is something else.
-fn tried(policy: &Policy, hearing: &Hearing<'_>, lines: Vec<String>, now: Behavior) -> Option<Change> {
+fn tried(
+    policy: &Policy,
+    hearing: &Hearing<'_>,
+    lines: Vec<String>,
+    now: Behavior,
+) -> Option<Change> {
     let parse = |line: &String| Rule::parse(line, RuleOrigin::Cli, "a rule to try").ok();
     let rules: Option<Vec<Rule>> = lines.iter().map(parse).collect();
     let with = policy.with(&rules?).ok()?;
     let again = Hearing::open(&with, hearing.facts, hearing.parts);
     let then = decision::behavior(&with, &again.judge());
     let quoted: Vec<String> = lines.iter().map(|line| format!("`{line}`")).collect();
-    let what = if lines.len() == 1 { "a rule" } else { "the rules" };
+    let what = if lines.len() == 1 {
+        "a rule"
+    } else {
+        "the rules"
+    };
     let text = format!("add {what} {}", quoted.join(", "));
-    (then != now).then(|| Change::other(ChangeKind::AddRule, text).rules(lines).then(then))
+    (then != now).then(|| {
+        Change::other(ChangeKind::AddRule, text)
+            .rules(lines)
+            .then(then)
+    })
 }
 
 /// A rule that only counts as a person's remembered answer: it answers a rule that asks.
 fn answered(policy: &Policy, hearing: &Hearing<'_>, verdict: &Verdict<'_>) -> Option<Change> {
-    let asks_always = |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
+    let asks_always =
+        |rule: &&Rule| rule.effect == Behavior::Ask && rule.remember == Remember::Never;
     if verdict.decided.behavior != Behavior::Ask || verdict.matched.iter().any(asks_always) {
         return None;
     }
     let line = suggest::rules(policy, hearing.facts).first()?.to_string();
     let text = format!("a person's yes is remembered as `{line}`");
-    Some(Change::other(ChangeKind::Answer, text).rules(vec![line]).then(Behavior::Allow))
+    Some(
+        Change::other(ChangeKind::Answer, text)
+            .rules(vec![line])
+            .then(Behavior::Allow),
+    )
 }
 
 /// The nearest modes that decide otherwise: looser ones for a call that does not run, stricter ones for one that does.
 fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<Change> {
-    let place = |mode: Mode| Mode::ALL.iter().position(|each| *each == mode).unwrap_or_default();
+    let place = |mode: Mode| {
+        Mode::ALL
+            .iter()
+            .position(|each| *each == mode)
+            .unwrap_or_default()
+    };
     let (stricter, looser) = Mode::ALL.split_at(place(policy.mode));
     let nearest: Vec<Mode> = match now {
         Behavior::Allow => stricter.iter().rev().copied().collect(),
@@ -199,12 +278,21 @@ fn modes(policy: &Policy, hearing: &Hearing<'_>, now: Behavior) -> Vec<Change> {
     let mut seen = vec![now];
     let mut changes = Vec::new();
     for mode in nearest {
-        let with = Policy { mode, ..policy.clone() };
-        let then = decision::behavior(&with, &Hearing::open(&with, hearing.facts, hearing.parts).judge());
+        let with = Policy {
+            mode,
+            ..policy.clone()
+        };
+        let then = decision::behavior(
+            &with,
+            &Hearing::open(&with, hearing.facts, hearing.parts).judge(),
+        );
         if !seen.contains(&then) {
             seen.push(then);
             let change = Change::setting(format!("mode: {mode}"), format!("run in mode `{mode}`"));
-            changes.push(Change { kind: ChangeKind::Mode, ..change.then(then) });
+            changes.push(Change {
+                kind: ChangeKind::Mode,
+                ..change.then(then)
+            });
         }
     }
     changes

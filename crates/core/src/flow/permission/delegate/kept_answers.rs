@@ -22,7 +22,10 @@ pub(crate) struct KeptAnswers {
 
 impl KeptAnswers {
     pub(super) fn new(time: Duration) -> Self {
-        Self { time, answers: Mutex::default() }
+        Self {
+            time,
+            answers: Mutex::default(),
+        }
     }
 
     pub(super) fn find(&self, key: &str) -> Option<AuthorityAnswer> {
@@ -59,9 +62,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_kept_for_its_input_and_its_time_and_there_is_a_bound() {
         let kept = KeptAnswers::new(Duration::from_secs(10));
-        let answer = AuthorityAnswer { behavior: Behavior::Allow, reason: None };
+        let answer = AuthorityAnswer {
+            behavior: Behavior::Allow,
+            reason: None,
+        };
         kept.keep("a", answer.clone());
-        assert_eq!((kept.find("a"), kept.find("b")), (Some(answer.clone()), None));
+        assert_eq!(
+            (kept.find("a"), kept.find("b")),
+            (Some(answer.clone()), None)
+        );
         tokio::time::advance(Duration::from_secs(11)).await;
         assert_eq!(kept.find("a"), None);
         for number in 0..3 * MOST_ANSWERS {

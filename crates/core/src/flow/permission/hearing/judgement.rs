@@ -61,12 +61,22 @@ impl<'a> Judgement<'a> {
     pub(super) fn again(&self) -> Self {
         let ground = match &self.ground {
             Ground::Rule(heard) => Ground::Rule(*heard),
-            Ground::Delegated { heard, vote } => Ground::Delegated { heard: *heard, vote: *vote },
+            Ground::Delegated { heard, vote } => Ground::Delegated {
+                heard: *heard,
+                vote: *vote,
+            },
             Ground::Said(reason) => Ground::Said(reason.clone()),
-            Ground::Opaque { why, guard } => Ground::Opaque { why: why.clone(), guard },
+            Ground::Opaque { why, guard } => Ground::Opaque {
+                why: why.clone(),
+                guard,
+            },
             Ground::Mode => Ground::Mode,
         };
-        Self { behavior: self.behavior, ground, part: self.part }
+        Self {
+            behavior: self.behavior,
+            ground,
+            part: self.part,
+        }
     }
 
     /// The rule that it stands on, or that might speak of the part.
@@ -111,7 +121,11 @@ impl<'a> Judgement<'a> {
                     Some(_) => ReasonType::Classifier,
                     None => ReasonType::Mode,
                 };
-                DecisionReason { kind, text, rule: None }
+                DecisionReason {
+                    kind,
+                    text,
+                    rule: None,
+                }
             }
         }
     }
@@ -126,8 +140,14 @@ fn delegated_reason(rule: &Rule, vote: Option<&DelegatedVote>) -> DecisionReason
             }
             Some(_) | None => vote.explain(),
         },
-        (None, Some(name)) => format!("the authority `{name}` was not asked, so the call is denied"),
+        (None, Some(name)) => {
+            format!("the authority `{name}` was not asked, so the call is denied")
+        }
         (None, None) => "no authority was asked, so the call is denied".to_owned(),
     };
-    DecisionReason { kind: ReasonType::Delegate, text, rule: Some(RuleRef::from(rule)) }
+    DecisionReason {
+        kind: ReasonType::Delegate,
+        text,
+        rule: Some(RuleRef::from(rule)),
+    }
 }

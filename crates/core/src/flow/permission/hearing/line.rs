@@ -13,7 +13,12 @@ use crate::flow::permission::{
 
 impl<'a> Hearing<'a> {
     /// Adds the allows that cover a command line to those of a piece of it.
-    pub(super) fn add_allows_of_the_line(&self, layer: &Layer<'a>, part: &Part, found: &mut Vec<Place>) {
+    pub(super) fn add_allows_of_the_line(
+        &self,
+        layer: &Layer<'a>,
+        part: &Part,
+        found: &mut Vec<Place>,
+    ) {
         let mut piece = part;
         while let Some((line, command, spelled)) = self.line_of(piece) {
             let mut places = layer.tool.matching.for_command(command);
@@ -22,7 +27,9 @@ impl<'a> Hearing<'a> {
                     true => matcher.spells_words(command, spelled.through),
                     false => matcher.takes_command(Behavior::Allow, command),
                 };
-                layer.takes(place, |matcher, effect| effect == Behavior::Allow && spells(matcher))
+                layer.takes(place, |matcher, effect| {
+                    effect == Behavior::Allow && spells(matcher)
+                })
             });
             places.retain(|place| !found.contains(place));
             found.extend(places);
@@ -36,14 +43,18 @@ impl<'a> Hearing<'a> {
         let line = self.parts.all.get(spelled.command)?;
         match &line.subject {
             Subject::Command(command) => Some((line, command, spelled)),
-            Subject::Path { .. } | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => None,
+            Subject::Path { .. } | Subject::Request(_) | Subject::Unread(..) | Subject::Whole => {
+                None
+            }
         }
     }
 
     /// Whether an allow names what a part hides, so that nothing about it is open: in the part itself, or in a line
     /// that it is a piece of.
     fn is_spelled(&self, part: &Part, votes: &Votes<'a>) -> bool {
-        let Subject::Command(command) = &part.subject else { return false };
+        let Subject::Command(command) = &part.subject else {
+            return false;
+        };
         let spelled_by = |heard: &Heard<'a>| {
             let spells = |matcher: &Matcher| {
                 let mut spelled = matcher.spells_command(command);
@@ -56,7 +67,9 @@ impl<'a> Hearing<'a> {
             };
             let layer = self.layers.get(heard.order.0);
             layer.is_some_and(|layer| {
-                layer.takes(heard.order.1, |matcher, effect| effect == Behavior::Allow && spells(matcher))
+                layer.takes(heard.order.1, |matcher, effect| {
+                    effect == Behavior::Allow && spells(matcher)
+                })
             })
         };
         votes.exact.iter().any(spelled_by)

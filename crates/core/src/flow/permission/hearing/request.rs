@@ -40,14 +40,23 @@ impl<'a> Hearing<'a> {
             Selector::Tool { tools, .. } => {
                 !tools.as_str().contains('*') && tools.names_exactly(self.facts.declaration)
             }
-            Selector::Class(_) | Selector::Reads(_) | Selector::Writes(_) | Selector::Reaches(_) => false,
+            Selector::Class(_)
+            | Selector::Reads(_)
+            | Selector::Writes(_)
+            | Selector::Reaches(_) => false,
         };
         rule.effect == Behavior::Allow && rule.delegate.is_none() && names
     }
 
     /// What the tool's request for approval gives way to, in a sentence. `None`: it asks for none, or the request stands.
     pub(super) fn waived_request(&self, allows: &NamingAllows<'a>) -> Option<String> {
-        if !self.facts.declaration.interface.permission.approval_requested {
+        if !self
+            .facts
+            .declaration
+            .interface
+            .permission
+            .approval_requested
+        {
             return None;
         }
         let answer = match (self.policy.mode, allows.covering()) {

@@ -10,8 +10,9 @@ use crate::flow::{
 };
 
 pub(crate) fn approval_pending(name: &str, ask_id: InvocationId) -> Ending {
-    let message =
-        format!("`{name}` has not run yet: whether it may is question `{ask_id}`, which nobody has answered");
+    let message = format!(
+        "`{name}` has not run yet: whether it may is question `{ask_id}`, which nobody has answered"
+    );
     Failure::new(ErrorClass::ApprovalPending, message)
         .outcome(Outcome::Rejected)
         .recoverable(Recoverability::Operator)
@@ -49,7 +50,8 @@ pub(crate) fn approval_expired(name: &str, ask_id: InvocationId) -> Ending {
 }
 
 pub(crate) fn too_many_questions(full: &TableFull) -> Ending {
-    let message = format!("the call needs approval, and {full} already (setting `approvals.waiting`)");
+    let message =
+        format!("the call needs approval, and {full} already (setting `approvals.waiting`)");
     Failure::new(ErrorClass::RateLimited, message)
         .outcome(Outcome::Rejected)
         .code("too_many_approvals")

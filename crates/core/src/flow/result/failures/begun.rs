@@ -7,23 +7,48 @@ use super::{super::Ending, Failure, canceled};
 use crate::{flow::invocation::CancelReason, record::journal::JournalError};
 
 pub(crate) fn canceled_while_running(reason: CancelReason, safe: bool) -> Ending {
-    let message = format!("the call was stopped while it ran: {}{}", reason.explain(), maybe_done(safe));
-    canceled(reason, message).recoverable(once_begun(safe)).retry(|retry| retry.safe = safe).ends()
+    let message = format!(
+        "the call was stopped while it ran: {}{}",
+        reason.explain(),
+        maybe_done(safe)
+    );
+    canceled(reason, message)
+        .recoverable(once_begun(safe))
+        .retry(|retry| retry.safe = safe)
+        .ends()
 }
 
 /// Whether the same call may be sent again after it began.
 fn once_begun(safe: bool) -> Recoverability {
-    if safe { Recoverability::Retry } else { Recoverability::Never }
+    if safe {
+        Recoverability::Retry
+    } else {
+        Recoverability::Never
+    }
 }
 
 /// The host stopped listening to work that may go on: what it still answers, nobody hears.
 pub(crate) fn discarding(ending: Ending) -> Ending {
     match ending {
         Ending::Output(output) => Ending::Output(output),
-        Ending::Failure { outcome, mut error, shown, by } => {
-            error.message.push_str("; what it may still answer is discarded");
-            error.details.get_or_insert_with(|| json!({ "late_answer": "discarded" }));
-            Ending::Failure { outcome, error, shown, by }
+        Ending::Failure {
+            outcome,
+            mut error,
+            shown,
+            by,
+        } => {
+            error
+                .message
+                .push_str("; what it may still answer is discarded");
+            error
+                .details
+                .get_or_insert_with(|| json!({ "late_answer": "discarded" }));
+            Ending::Failure {
+                outcome,
+                error,
+                shown,
+                by,
+            }
         }
     }
 }
@@ -31,7 +56,10 @@ pub(crate) fn discarding(ending: Ending) -> Ending {
 pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> Ending {
     Failure::new(
         ErrorClass::Timeout,
-        format!("the call was stopped at its deadline of {limit_ms} ms{}", maybe_done(safe)),
+        format!(
+            "the call was stopped at its deadline of {limit_ms} ms{}",
+            maybe_done(safe)
+        ),
     )
     .outcome(Outcome::TimedOut)
     .recoverable(once_begun(safe))
@@ -41,15 +69,22 @@ pub(crate) fn timed_out(limit_ms: u128, safe: bool) -> Ending {
 }
 
 fn maybe_done(safe: bool) -> &'static str {
-    if safe { "" } else { "; it may have taken effect" }
+    if safe {
+        ""
+    } else {
+        "; it may have taken effect"
+    }
 }
 
 pub(crate) fn panicked(message: &str, safe: bool) -> Ending {
-    Failure::new(ErrorClass::ExecutionFailed, format!("the tool broke: {message}"))
-        .code("panicked")
-        .recoverable(Recoverability::Never)
-        .retry(|retry| retry.safe = safe)
-        .ends()
+    Failure::new(
+        ErrorClass::ExecutionFailed,
+        format!("the tool broke: {message}"),
+    )
+    .code("panicked")
+    .recoverable(Recoverability::Never)
+    .retry(|retry| retry.safe = safe)
+    .ends()
 }
 
 pub(crate) fn outcome_unknown() -> Ending {
@@ -67,7 +102,10 @@ pub(crate) fn outcome_unknown() -> Ending {
 
 /// The call ran, but its end could not be recorded: the answer must not say more than the record.
 pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> Ending {
-    let message = format!("the call ran, but its end could not be recorded: {error}{}", maybe_done(safe));
+    let message = format!(
+        "the call ran, but its end could not be recorded: {error}{}",
+        maybe_done(safe)
+    );
     Failure::new(ErrorClass::JournalUnavailable, message)
         .outcome(Outcome::Unknown)
         .code("end_not_recorded")
@@ -77,9 +115,12 @@ pub(crate) fn end_not_recorded(error: &JournalError, safe: bool) -> Ending {
 }
 
 pub(crate) fn restarted(why: &str) -> Ending {
-    Failure::new(ErrorClass::Canceled, format!("the host restarted before the call ran: {why}"))
-        .outcome(Outcome::Canceled)
-        .code("restart")
-        .recoverable(Recoverability::Retry)
-        .ends()
+    Failure::new(
+        ErrorClass::Canceled,
+        format!("the host restarted before the call ran: {why}"),
+    )
+    .outcome(Outcome::Canceled)
+    .code("restart")
+    .recoverable(Recoverability::Retry)
+    .ends()
 }

@@ -7,14 +7,17 @@ use super::Failure;
 use crate::flow::result::Ending;
 
 pub(crate) fn credential_missing(at: &str, name: &str) -> Ending {
-    Failure::new(ErrorClass::SetupRequired, format!("at {at}: there is no credential `{name}`"))
-        .code("credential_missing")
-        .hint(format!(
-            "an operator can add it to the host's configuration, under `network.credentials.{name}`"
-        ))
-        .recoverable(Recoverability::Operator)
-        .details(json!({ "at": at, "credential": name }))
-        .ends()
+    Failure::new(
+        ErrorClass::SetupRequired,
+        format!("at {at}: there is no credential `{name}`"),
+    )
+    .code("credential_missing")
+    .hint(format!(
+        "an operator can add it to the host's configuration, under `network.credentials.{name}`"
+    ))
+    .recoverable(Recoverability::Operator)
+    .details(json!({ "at": at, "credential": name }))
+    .ends()
 }
 
 pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> Ending {
@@ -24,7 +27,9 @@ pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> Ending
     )
     .outcome(Outcome::Denied)
     .code("credential_not_granted")
-    .hint(format!("an operator can list the tool in `network.credentials.{name}.tools`"))
+    .hint(format!(
+        "an operator can list the tool in `network.credentials.{name}.tools`"
+    ))
     .recoverable(Recoverability::Operator)
     .details(json!({ "at": at, "credential": name }))
     .ends()
@@ -32,8 +37,9 @@ pub(crate) fn credential_not_granted(at: &str, name: &str, tool: &str) -> Ending
 
 /// A command, path or URL cannot be decided on before it is known.
 pub(crate) fn credential_out_of_place(at: &str, name: &str) -> Ending {
-    let message =
-        format!("at {at}: rules look at this argument, so the credential `{name}` cannot stand here");
+    let message = format!(
+        "at {at}: rules look at this argument, so the credential `{name}` cannot stand here"
+    );
     Failure::new(ErrorClass::InvalidArguments, message)
         .code("credential_out_of_place")
         .details(json!({ "at": at, "credential": name }))
@@ -43,10 +49,13 @@ pub(crate) fn credential_out_of_place(at: &str, name: &str) -> Ending {
 
 /// The tool has a way of its own to credentials, which is bound to where they may go.
 pub(crate) fn credential_by_name(at: &str, name: &str, tool: &str) -> Ending {
-    let message = format!("at {at}: `{tool}` takes no references; it adds the credential `{name}` itself");
+    let message =
+        format!("at {at}: `{tool}` takes no references; it adds the credential `{name}` itself");
     Failure::new(ErrorClass::InvalidArguments, message)
         .code("credential_by_name")
-        .hint(format!("name it in the argument `credential`: \"{name}\", for the URLs it is meant for"))
+        .hint(format!(
+            "name it in the argument `credential`: \"{name}\", for the URLs it is meant for"
+        ))
         .details(json!({ "at": at, "credential": name }))
         .retry(|retry| retry.change_arguments = true)
         .ends()

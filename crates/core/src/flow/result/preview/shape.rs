@@ -13,21 +13,59 @@ struct Detail {
 
 /// From much to little; the first that fits is taken.
 const DETAILS: [Detail; 7] = [
-    Detail { items: 50, keys: 100, letters: 2_000, depth: 12 },
-    Detail { items: 20, keys: 60, letters: 500, depth: 8 },
-    Detail { items: 8, keys: 40, letters: 200, depth: 6 },
-    Detail { items: 4, keys: 30, letters: 100, depth: 5 },
-    Detail { items: 2, keys: 20, letters: 60, depth: 4 },
-    Detail { items: 1, keys: 12, letters: 30, depth: 3 },
-    Detail { items: 0, keys: 6, letters: 12, depth: 1 },
+    Detail {
+        items: 50,
+        keys: 100,
+        letters: 2_000,
+        depth: 12,
+    },
+    Detail {
+        items: 20,
+        keys: 60,
+        letters: 500,
+        depth: 8,
+    },
+    Detail {
+        items: 8,
+        keys: 40,
+        letters: 200,
+        depth: 6,
+    },
+    Detail {
+        items: 4,
+        keys: 30,
+        letters: 100,
+        depth: 5,
+    },
+    Detail {
+        items: 2,
+        keys: 20,
+        letters: 60,
+        depth: 4,
+    },
+    Detail {
+        items: 1,
+        keys: 12,
+        letters: 30,
+        depth: 3,
+    },
+    Detail {
+        items: 0,
+        keys: 6,
+        letters: 12,
+        depth: 1,
+    },
 ];
 
 /// As much of the value as `room` characters hold. Always JSON; where not even the least detail fits, one line that
 /// tells what it is.
 pub(super) fn of(value: &Value, room: usize) -> String {
-    let fits = DETAILS.iter().map(|&detail| shown(value, detail).to_string());
+    let fits = DETAILS
+        .iter()
+        .map(|&detail| shown(value, detail).to_string());
     let mut fits = fits.filter(|json| json.chars().count() <= room);
-    fits.next().unwrap_or_else(|| Value::from(told(value)).to_string())
+    fits.next()
+        .unwrap_or_else(|| Value::from(told(value)).to_string())
 }
 
 /// What a value is, in a few words.
@@ -41,13 +79,21 @@ fn told(value: &Value) -> String {
 }
 
 fn shown(value: &Value, detail: Detail) -> Value {
-    let Some(deeper) = detail.depth.checked_sub(1).map(|depth| Detail { depth, ..detail }) else {
+    let Some(deeper) = detail
+        .depth
+        .checked_sub(1)
+        .map(|depth| Detail { depth, ..detail })
+    else {
         return match value {
             Value::Array(items) if !items.is_empty() => Value::from(format!("… {}", told(value))),
-            Value::Object(object) if !object.is_empty() => Value::from(format!("… {}", told(value))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                value.clone()
+            Value::Object(object) if !object.is_empty() => {
+                Value::from(format!("… {}", told(value)))
             }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => value.clone(),
             Value::String(text) => cut(text, detail.letters),
         };
     };
@@ -55,8 +101,11 @@ fn shown(value: &Value, detail: Detail) -> Value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         Value::String(text) => cut(text, detail.letters),
         Value::Array(items) => {
-            let mut first: Vec<Value> =
-                items.iter().take(detail.items).map(|item| shown(item, deeper)).collect();
+            let mut first: Vec<Value> = items
+                .iter()
+                .take(detail.items)
+                .map(|item| shown(item, deeper))
+                .collect();
             if items.len() > first.len() {
                 first.push(Value::from(format!(
                     "… {} of {} items not shown",
@@ -68,7 +117,8 @@ fn shown(value: &Value, detail: Detail) -> Value {
         }
         Value::Object(object) => {
             let shown = |(key, inner): (&String, &Value)| (key.clone(), shown(inner, deeper));
-            let mut first: Map<String, Value> = object.iter().take(detail.keys).map(shown).collect();
+            let mut first: Map<String, Value> =
+                object.iter().take(detail.keys).map(shown).collect();
             if object.len() > first.len() {
                 let left = object.len() - first.len();
                 first.insert(
@@ -84,7 +134,11 @@ fn shown(value: &Value, detail: Detail) -> Value {
 fn cut(text: &str, letters: usize) -> Value {
     match text.char_indices().nth(letters) {
         None => Value::from(text),
-        Some((end, _)) => Value::from(format!("{}… ({} characters)", &text[..end], text.chars().count())),
+        Some((end, _)) => Value::from(format!(
+            "{}… ({} characters)",
+            &text[..end],
+            text.chars().count()
+        )),
     }
 }
 
@@ -97,12 +151,19 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_told_in_its_place() {
-        let rows: Vec<Value> = (0..500).map(|n| json!({ "id": n, "name": "x".repeat(300) })).collect();
+        let rows: Vec<Value> = (0..500)
+            .map(|n| json!({ "id": n, "name": "x".repeat(300) }))
+            .collect();
         let value = json!({ "rows": rows, "next": null });
         let shown: Value = serde_json::from_str(&of(&value, 1_000)).unwrap();
         assert_eq!(shown["next"], Value::Null);
         assert_eq!(shown["rows"][0]["id"], 0);
-        assert!(shown["rows"][0]["name"].as_str().unwrap().ends_with("… (300 characters)"));
+        assert!(
+            shown["rows"][0]["name"]
+                .as_str()
+                .unwrap()
+                .ends_with("… (300 characters)")
+        );
         let rows = shown["rows"].as_array().unwrap();
         let left = format!("… {} of 500 items not shown", 500 - (rows.len() - 1));
         assert_eq!(rows.last().unwrap(), &Value::from(left));
@@ -110,8 +171,10 @@ mod tests {
 
     #[test]
     fn a_wide_or_deep_value_is_told_in_little_room() {
-        let wide: Value =
-            (0..10_000).map(|n| (format!("key{n}"), json!([n]))).collect::<serde_json::Map<_, _>>().into();
+        let wide: Value = (0..10_000)
+            .map(|n| (format!("key{n}"), json!([n])))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
         assert!(of(&wide, 200).contains(" of 10000 keys not shown"));
         assert_eq!(of(&wide, 10), "\"object with 10000 keys\"");
         let deep = (0..60).fold(json!(1), |inner, _| json!([inner, inner.is_number()]));

@@ -20,7 +20,9 @@ impl Places {
     }
 
     pub(super) fn contains(&self, place: u32) -> bool {
-        self.0.get((place / 64) as usize).is_some_and(|bits| bits & 1 << (place % 64) != 0)
+        self.0
+            .get((place / 64) as usize)
+            .is_some_and(|bits| bits & 1 << (place % 64) != 0)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {

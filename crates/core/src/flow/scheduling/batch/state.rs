@@ -88,7 +88,8 @@ impl State {
         if self.closes_circle(place.index, slot) {
             return Err(BatchRefusal::Circle(place.index));
         }
-        self.given_up_by.map_or(Ok(()), |by| Err(BatchRefusal::GivenUp(by)))
+        self.given_up_by
+            .map_or(Ok(()), |by| Err(BatchRefusal::GivenUp(by)))
     }
 
     pub(super) fn insert(&mut self, index: u32, slot: Slot) {
@@ -105,9 +106,11 @@ impl State {
             });
             if slot.ordering == Ordering::Serial {
                 let lower = self.calls.range(..place).map(|(lower, _)| *lower);
-                lower.chain((index < place).then_some(index)).for_each(|lower| {
-                    found.insert(lower);
-                });
+                lower
+                    .chain((index < place).then_some(index))
+                    .for_each(|lower| {
+                        found.insert(lower);
+                    });
             }
         };
         let mut seen = Places::default();
@@ -117,7 +120,9 @@ impl State {
             if place == index {
                 return true;
             }
-            let Some(slot) = self.calls.get(&place).filter(|slot| !slot.has_ended()) else { continue };
+            let Some(slot) = self.calls.get(&place).filter(|slot| !slot.has_ended()) else {
+                continue;
+            };
             let mut next = Places::default();
             waits_for(place, slot, &mut next);
             for other in next.iter().filter(|other| !seen.contains(*other)) {
@@ -136,7 +141,9 @@ impl State {
     }
 
     pub(super) fn turn(&mut self, index: u32) -> Turn {
-        let Some(slot) = self.calls.get(&index) else { return Turn::Begin };
+        let Some(slot) = self.calls.get(&index) else {
+            return Turn::Begin;
+        };
         if !matches!(slot.phase, Phase::Waiting(_)) {
             return Turn::Begin;
         }
@@ -157,9 +164,16 @@ impl State {
         }
         if slot.ordering == Ordering::Serial {
             let is_serial = |other: &Slot| other.ordering == Ordering::Serial;
-            let has_turn = |other: &Slot| matches!(other.phase, Phase::Turn(_) | Phase::Running(..));
-            waits |= self.calls.values().any(|other| is_serial(other) && has_turn(other));
-            waits |= self.calls.range(..index).any(|(_, lower)| !lower.has_ended());
+            let has_turn =
+                |other: &Slot| matches!(other.phase, Phase::Turn(_) | Phase::Running(..));
+            waits |= self
+                .calls
+                .values()
+                .any(|other| is_serial(other) && has_turn(other));
+            waits |= self
+                .calls
+                .range(..index)
+                .any(|(_, lower)| !lower.has_ended());
             until = self.arrival_of_lower(index, slot);
         }
         if waits || until.is_some() {
@@ -214,9 +228,9 @@ impl State {
         let stopped = self.calls.iter().filter(|(place, _)| is_stopped(**place));
         stopped
             .filter_map(|(_, slot)| match &slot.phase {
-                Phase::Waiting(live) | Phase::Turn(live) | Phase::Running(live, Interrupt::Cancel) => {
-                    Some(Arc::clone(live))
-                }
+                Phase::Waiting(live)
+                | Phase::Turn(live)
+                | Phase::Running(live, Interrupt::Cancel) => Some(Arc::clone(live)),
                 Phase::Running(_, Interrupt::Block) | Phase::Ended(..) => None,
             })
             .collect()
@@ -238,7 +252,9 @@ impl State {
     }
 
     pub(super) fn may_answer(&self, index: u32) -> Result<(), Option<Instant>> {
-        let Some(slot) = self.calls.get(&index) else { return Ok(()) };
+        let Some(slot) = self.calls.get(&index) else {
+            return Ok(());
+        };
         let answered = |slot: &Slot| matches!(slot.phase, Phase::Ended(_, Answer::Given));
         let until = self.arrival_of_lower(index, slot);
         if until.is_none() && self.calls.range(..index).all(|(_, lower)| answered(lower)) {
@@ -266,6 +282,7 @@ impl State {
     pub(super) fn is_over_for(&self, time: Duration) -> bool {
         let answered = |slot: &Slot| matches!(slot.phase, Phase::Ended(_, Answer::Given));
         // One that nobody has joined yet is being joined.
-        self.last_change.is_some_and(|last| last.elapsed() >= time) && self.calls.values().all(answered)
+        self.last_change.is_some_and(|last| last.elapsed() >= time)
+            && self.calls.values().all(answered)
     }
 }

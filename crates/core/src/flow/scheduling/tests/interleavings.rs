@@ -4,7 +4,9 @@
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use futures_util::FutureExt as _;
-use toolpost_model::{Access, EffectClass, Effects, InvocationId, ResourceKey, ResourceUse, SessionId};
+use toolpost_model::{
+    Access, EffectClass, Effects, InvocationId, ResourceKey, ResourceUse, SessionId,
+};
 
 use super::super::{
     Bound, Bounded, Permit, QueueFull, Scheduler, SchedulerLimits, Wanted,
@@ -121,16 +123,30 @@ impl World {
         let mut effects = Effects::of(class);
         effects.concurrency_safe = class != EffectClass::Unknown || self.random.below(2) == 0;
         for _ in 0..self.random.below(3) {
-            let access = if class == EffectClass::Read { Access::Read } else { Access::Write };
-            let access = if self.random.below(5) == 0 { Access::Read } else { access };
+            let access = if class == EffectClass::Read {
+                Access::Read
+            } else {
+                Access::Write
+            };
+            let access = if self.random.below(5) == 0 {
+                Access::Read
+            } else {
+                access
+            };
             effects = effects.using(ResourceKey::path(self.random.pick(&PATHS)), access);
         }
         effects
     }
 
     fn bounds(&mut self) -> Vec<Bound> {
-        let source = |most| Bound { on: Bounded::Source(SourceIndex(0)), most };
-        let tool = |name: &str, most| Bound { on: Bounded::Tool(name.parse().unwrap()), most };
+        let source = |most| Bound {
+            on: Bounded::Source(SourceIndex(0)),
+            most,
+        };
+        let tool = |name: &str, most| Bound {
+            on: Bounded::Tool(name.parse().unwrap()),
+            most,
+        };
         match self.random.below(6) {
             0 => vec![tool("t.one", 1), source(2)],
             1 => vec![tool("t.two", 2)],
@@ -143,10 +159,12 @@ impl World {
         let effects = self.effects();
         let bounds = self.bounds();
         let id = InvocationId::new();
-        let session = parent.map_or_else(|| self.random.below(4), |place| self.calls[place].session);
+        let session =
+            parent.map_or_else(|| self.random.below(4), |place| self.calls[place].session);
         let above = parent.map(|place| &self.calls[place]);
-        let line: Vec<InvocationId> =
-            above.map(|above| above.line.iter().copied().chain([above.id]).collect()).unwrap_or_default();
+        let line: Vec<InvocationId> = above
+            .map(|above| above.line.iter().copied().chain([above.id]).collect())
+            .unwrap_or_default();
         let held = above.map(|above| above.held.clone()).unwrap_or_default();
         let parent = above.map(|above| Parent {
             is_approved: false,
@@ -159,7 +177,8 @@ impl World {
         let alone = !effects.concurrency_safe;
         let missing = |one: &&ResourceUse| !held.iter().any(|held| covers(held, one));
         let uses = effects.uses.iter().filter(missing).cloned().collect();
-        let (scheduler, limits, wishes) = (Arc::clone(&self.scheduler), bounds.clone(), effects.clone());
+        let (scheduler, limits, wishes) =
+            (Arc::clone(&self.scheduler), bounds.clone(), effects.clone());
         let admission: Admission = Box::pin(async move {
             let session = SessionId::new(session.to_string());
             let parent = parent.as_ref();
@@ -209,8 +228,13 @@ impl World {
                     admitted.push(call.id);
                 }
                 Some(Err(refusal)) => {
-                    let nested_only = matches!(refusal, QueueFull::HeldAbove { .. } | QueueFull::Circle);
-                    assert!(!nested_only || call.is_nested(), "seed {}: {refusal}", self.seed);
+                    let nested_only =
+                        matches!(refusal, QueueFull::HeldAbove { .. } | QueueFull::Circle);
+                    assert!(
+                        !nested_only || call.is_nested(),
+                        "seed {}: {refusal}",
+                        self.seed
+                    );
                     self.refused += 1;
                     self.calls.remove(place);
                     continue;
@@ -234,11 +258,23 @@ impl World {
         if call.is_nested() {
             return;
         }
-        for other in self.calls.iter().filter(|other| !other.runs() && other.arrived < arrived) {
-            assert!(!other.conflicts_with(call), "seed {}: an earlier rival was passed", self.seed);
+        for other in self
+            .calls
+            .iter()
+            .filter(|other| !other.runs() && other.arrived < arrived)
+        {
+            assert!(
+                !other.conflicts_with(call),
+                "seed {}: an earlier rival was passed",
+                self.seed
+            );
             let same_line =
                 other.session == call.session && other.bounds == call.bounds && !other.is_nested();
-            assert!(!(same_line && self.is_free(other)), "seed {}: not in the session's order", self.seed);
+            assert!(
+                !(same_line && self.is_free(other)),
+                "seed {}: not in the session's order",
+                self.seed
+            );
         }
         for other in &mut self.calls {
             if !other.runs() && other.arrived < arrived {
@@ -251,35 +287,57 @@ impl World {
         let running: Vec<&OneCall> = self.calls.iter().filter(|call| call.runs()).collect();
         for (place, one) in running.iter().enumerate() {
             for other in &running[..place] {
-                assert!(!one.conflicts_with(other), "seed {}: two rivals run", self.seed);
+                assert!(
+                    !one.conflicts_with(other),
+                    "seed {}: two rivals run",
+                    self.seed
+                );
             }
         }
     }
 
     fn running_in(&self, session: usize) -> usize {
-        let of_session = |call: &&OneCall| call.runs() && !call.is_nested() && call.session == session;
+        let of_session =
+            |call: &&OneCall| call.runs() && !call.is_nested() && call.session == session;
         self.calls.iter().filter(of_session).count()
     }
 
     fn running_within(&self, bound: &Bound) -> usize {
-        let within = |call: &&OneCall| call.runs() && call.bounds.iter().any(|one| one.on == bound.on);
+        let within =
+            |call: &&OneCall| call.runs() && call.bounds.iter().any(|one| one.on == bound.on);
         self.calls.iter().filter(within).count()
     }
 
     fn running(&self) -> usize {
-        self.calls.iter().filter(|call| call.runs() && !call.is_nested()).count()
+        self.calls
+            .iter()
+            .filter(|call| call.runs() && !call.is_nested())
+            .count()
     }
 
     fn check_limits(&self) {
         assert!(self.running() <= self.limits.concurrency);
         for session in 0..4 {
-            assert!(self.running_in(session) <= self.limits.session_concurrency, "seed {}", self.seed);
+            assert!(
+                self.running_in(session) <= self.limits.session_concurrency,
+                "seed {}",
+                self.seed
+            );
         }
         for bound in self.calls.iter().flat_map(|call| &call.bounds) {
-            assert!(self.running_within(bound) <= bound.most, "seed {}", self.seed);
+            assert!(
+                self.running_within(bound) <= bound.most,
+                "seed {}",
+                self.seed
+            );
         }
         let waiting = self.calls.len() - self.calls.iter().filter(|call| call.runs()).count();
-        assert_eq!(self.scheduler.load(), (self.running(), waiting), "seed {}", self.seed);
+        assert_eq!(
+            self.scheduler.load(),
+            (self.running(), waiting),
+            "seed {}",
+            self.seed
+        );
     }
 
     /// Whether nobody who runs, and nobody who waits with more right, is in a call's way.
@@ -288,29 +346,45 @@ impl World {
         if call.is_nested() {
             return !others.any(|other| other.runs() && other.conflicts_with(call));
         }
-        let is_before = |other: &&OneCall| other.runs() || other.is_nested() || other.arrived < call.arrived;
-        !others.filter(is_before).any(|other| other.conflicts_with(call))
+        let is_before =
+            |other: &&OneCall| other.runs() || other.is_nested() || other.arrived < call.arrived;
+        !others
+            .filter(is_before)
+            .any(|other| other.conflicts_with(call))
     }
 
     fn check_nobody_waits_for_nothing(&self) {
-        for call in self.calls.iter().filter(|call| !call.runs() && self.is_free(call)) {
-            let bounded = call.bounds.iter().all(|bound| self.running_within(bound) < bound.most);
+        for call in self
+            .calls
+            .iter()
+            .filter(|call| !call.runs() && self.is_free(call))
+        {
+            let bounded = call
+                .bounds
+                .iter()
+                .all(|bound| self.running_within(bound) < bound.most);
             let in_session = self.running_in(call.session);
-            let slots =
-                self.running() < self.limits.concurrency && in_session < self.limits.session_concurrency;
+            let slots = self.running() < self.limits.concurrency
+                && in_session < self.limits.session_concurrency;
             // A session may keep its last slot for a call of another kind that was passed over too often.
             let other_kind = |other: &OneCall| {
                 !other.runs() && other.session == call.session && other.bounds != call.bounds
             };
-            let kept = in_session + 1 == self.limits.session_concurrency && self.calls.iter().any(other_kind);
+            let kept = in_session + 1 == self.limits.session_concurrency
+                && self.calls.iter().any(other_kind);
             let could_go = bounded && (call.is_nested() || (slots && !kept));
-            assert!(!could_go, "seed {}: call {} waits for nothing", self.seed, call.arrived);
+            assert!(
+                !could_go,
+                "seed {}: call {} waits for nothing",
+                self.seed, call.arrived
+            );
         }
     }
 
     /// The places of calls that run and wait for no call of their own.
     fn can_end(&self) -> Vec<usize> {
-        let has_children = |call: &OneCall| self.calls.iter().any(|other| other.line.contains(&call.id));
+        let has_children =
+            |call: &OneCall| self.calls.iter().any(|other| other.line.contains(&call.id));
         (0..self.calls.len())
             .filter(|&place| self.calls[place].runs() && !has_children(&self.calls[place]))
             .collect()
@@ -326,7 +400,9 @@ impl World {
     }
 
     fn gives_up(&mut self) {
-        let places: Vec<usize> = (0..self.calls.len()).filter(|&place| !self.calls[place].runs()).collect();
+        let places: Vec<usize> = (0..self.calls.len())
+            .filter(|&place| !self.calls[place].runs())
+            .collect();
         if !places.is_empty() {
             let place = self.random.pick(&places);
             drop(self.calls.remove(place));
@@ -352,11 +428,19 @@ impl World {
     /// Without newcomers and without anybody giving up, everybody gets their turn.
     fn drain(mut self) -> (usize, usize) {
         while !self.calls.is_empty() {
-            assert!(!self.can_end().is_empty(), "seed {}: all wait for one another", self.seed);
+            assert!(
+                !self.can_end().is_empty(),
+                "seed {}: all wait for one another",
+                self.seed
+            );
             self.ends();
         }
         assert_eq!(self.scheduler.load(), (0, 0));
-        assert!(self.scheduler.table().is_empty(), "seed {}: something stays behind", self.seed);
+        assert!(
+            self.scheduler.table().is_empty(),
+            "seed {}: something stays behind",
+            self.seed
+        );
         (self.arrivals, self.refused)
     }
 }
@@ -374,12 +458,19 @@ fn thousands_of_interleavings_keep_the_rules() {
         refused += turned_away;
     }
     // Otherwise the run would have shown little.
-    assert!(arrivals > 40_000 && refused * 4 < arrivals, "{arrivals} came, {refused} were refused");
+    assert!(
+        arrivals > 40_000 && refused * 4 < arrivals,
+        "{arrivals} came, {refused} were refused"
+    );
 }
 
 #[test]
 fn under_load_that_never_ends_nobody_is_overtaken_without_bound() {
-    let limits = SchedulerLimits { concurrency: 4, session_concurrency: 2, queue: 64 };
+    let limits = SchedulerLimits {
+        concurrency: 4,
+        session_concurrency: 2,
+        queue: 64,
+    };
     let mut counts: HashMap<u64, usize> = HashMap::new();
     for seed in 0..12 {
         let mut world = World::new(seed, Some(limits));

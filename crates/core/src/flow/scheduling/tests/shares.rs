@@ -9,7 +9,11 @@ use super::{Admission, Permit, QueueFull, Scheduler, SchedulerLimits, read, want
 
 /// 64 slots: 6 are reserved for operators, a share is 16, and 8 stay free for callers below their share.
 fn scheduler() -> Arc<Scheduler> {
-    let limits = SchedulerLimits { concurrency: 64, session_concurrency: 64, queue: 1_024 };
+    let limits = SchedulerLimits {
+        concurrency: 64,
+        session_concurrency: 64,
+        queue: 1_024,
+    };
     Scheduler::new(limits, ShareRules::default())
 }
 
@@ -26,17 +30,30 @@ struct Agent {
 impl Agent {
     fn new(scheduler: &Arc<Scheduler>, principal: Principal) -> Self {
         let (scheduler, effects) = (Arc::clone(scheduler), read("/x"));
-        Self { scheduler, principal, effects, running: Vec::new(), waiting: Vec::new(), calls: 0 }
+        Self {
+            scheduler,
+            principal,
+            effects,
+            running: Vec::new(),
+            waiting: Vec::new(),
+            calls: 0,
+        }
     }
 
     /// Sends one more call, in a session of its own.
     fn send(&mut self) -> Result<(), QueueFull> {
         self.calls += 1;
         let session = SessionId::new(format!("{} {}", self.principal.name, self.calls));
-        let (scheduler, principal, effects) =
-            (Arc::clone(&self.scheduler), self.principal.clone(), self.effects.clone());
-        let mut admission: Admission =
-            Box::pin(async move { scheduler.admit(wanted_by(&principal, &session, &effects), |_| ()).await });
+        let (scheduler, principal, effects) = (
+            Arc::clone(&self.scheduler),
+            self.principal.clone(),
+            self.effects.clone(),
+        );
+        let mut admission: Admission = Box::pin(async move {
+            scheduler
+                .admit(wanted_by(&principal, &session, &effects), |_| ())
+                .await
+        });
         match admission.as_mut().now_or_never() {
             Some(permit) => self.running.push(permit?),
             None => self.waiting.push(admission),
@@ -74,7 +91,11 @@ fn a_greedy_agent_never_keeps_another_one_or_an_operator_waiting() {
         ["greedy", "ordinary"].map(|name| Agent::new(&scheduler, Principal::agent(name)));
     let mut operator = Agent::new(&scheduler, Principal::operator("operator"));
     greedy.send_many(500);
-    assert_eq!(greedy.load(), (50, 450), "all but the reserve and the headroom");
+    assert_eq!(
+        greedy.load(),
+        (50, 450),
+        "all but the reserve and the headroom"
+    );
     ordinary.send_many(8);
     assert_eq!(ordinary.load(), (8, 0), "the headroom is for it");
     operator.send_many(6);
@@ -85,7 +106,11 @@ fn a_greedy_agent_never_keeps_another_one_or_an_operator_waiting() {
     greedy.end(8);
     assert_eq!((greedy.load(), ordinary.load()), ((42, 450), (16, 2)));
     greedy.end(20);
-    assert_eq!((greedy.load(), ordinary.load()), ((22, 450), (16, 2)), "shares hold while both are active");
+    assert_eq!(
+        (greedy.load(), ordinary.load()),
+        ((22, 450), (16, 2)),
+        "shares hold while both are active"
+    );
     greedy.end(7);
     assert_eq!(greedy.load(), (16, 449), "below its share it goes on");
     // Alone again, it borrows again.
@@ -108,25 +133,56 @@ fn a_call_that_only_holds_a_place_counts_as_activity_until_it_lets_go() {
 
 #[test]
 fn a_greedy_agent_never_fills_the_queue() {
-    let limits = SchedulerLimits { concurrency: 1, session_concurrency: 1, queue: 64 };
+    let limits = SchedulerLimits {
+        concurrency: 1,
+        session_concurrency: 1,
+        queue: 64,
+    };
     let scheduler = Scheduler::new(limits, ShareRules::default());
     let mut greedy = Agent::new(&scheduler, Principal::agent("greedy"));
     greedy.send_many(1 + 50);
-    assert_eq!(greedy.send(), Err(QueueFull::Shared(ShareRefusal::Headroom { own: 50, limit: 50 })));
+    assert_eq!(
+        greedy.send(),
+        Err(QueueFull::Shared(ShareRefusal::Headroom {
+            own: 50,
+            limit: 50
+        }))
+    );
     let mut ordinary = Agent::new(&scheduler, Principal::agent("ordinary"));
     ordinary.send_many(8);
-    assert_eq!(greedy.send(), Err(QueueFull::Shared(ShareRefusal::Share { own: 50, limit: 16 })));
-    assert_eq!(ordinary.send(), Err(QueueFull::Shared(ShareRefusal::Agents { limit: 58 })));
+    assert_eq!(
+        greedy.send(),
+        Err(QueueFull::Shared(ShareRefusal::Share {
+            own: 50,
+            limit: 16
+        }))
+    );
+    assert_eq!(
+        ordinary.send(),
+        Err(QueueFull::Shared(ShareRefusal::Agents { limit: 58 }))
+    );
     let mut operator = Agent::new(&scheduler, Principal::operator("operator"));
     operator.send_many(6);
-    assert_eq!(operator.send(), Err(QueueFull::Shared(ShareRefusal::Total { limit: 64 })));
+    assert_eq!(
+        operator.send(),
+        Err(QueueFull::Shared(ShareRefusal::Total { limit: 64 }))
+    );
     // The only slot goes round among callers, whatever they have in the queue.
     greedy.end(1);
-    assert_eq!((greedy.load().0, ordinary.load().0, operator.load().0), (1, 0, 0));
+    assert_eq!(
+        (greedy.load().0, ordinary.load().0, operator.load().0),
+        (1, 0, 0)
+    );
     greedy.end(1);
-    assert_eq!((greedy.load().0, ordinary.load().0, operator.load().0), (0, 1, 0));
+    assert_eq!(
+        (greedy.load().0, ordinary.load().0, operator.load().0),
+        (0, 1, 0)
+    );
     ordinary.end(1);
-    assert_eq!((greedy.load().0, ordinary.load().0, operator.load().0), (0, 0, 1));
+    assert_eq!(
+        (greedy.load().0, ordinary.load().0, operator.load().0),
+        (0, 0, 1)
+    );
     drop((greedy, ordinary, operator));
     assert!(scheduler.table().is_empty());
 }
@@ -138,8 +194,14 @@ fn a_look_names_the_share_that_a_call_waits_for() {
     greedy.send_many(50);
     let look = |principal: &Principal| {
         let (session, effects) = (SessionId::new("s"), read("/x"));
-        let outlook = scheduler.look(wanted_by(principal, &session, &effects)).unwrap();
-        outlook.waits_for.iter().map(ToString::to_string).collect::<Vec<_>>()
+        let outlook = scheduler
+            .look(wanted_by(principal, &session, &effects))
+            .unwrap();
+        outlook
+            .waits_for
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
     };
     let told = "a slot of its caller: 50 of 50 in use (`limits.share` of `limits.concurrency`)";
     assert_eq!(look(&greedy.principal), [told]);

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use toolpost_model::{EventBody, Interrupt, NativeCallId, OnFailure, Ordering, Outcome, Stage, TraceContext};
+use toolpost_model::{
+    EventBody, Interrupt, NativeCallId, OnFailure, Ordering, Outcome, Stage, TraceContext,
+};
 
 use super::{Life, four_inputs::FourInputs, push, recorded::Cancellation, story::Story, words};
 use crate::record::declared::DeclaredTool;
@@ -37,7 +39,9 @@ pub(super) fn scheduler_policy(
         Some(Interrupt::Cancel) => "cancel",
     };
     let scope = if batch.is_some() { "batch" } else { "call" };
-    let host = life.seq.map_or_else(|| "unknown".to_owned(), |seq| seq.to_string());
+    let host = life
+        .seq
+        .map_or_else(|| "unknown".to_owned(), |seq| seq.to_string());
     let id = format!("scheduler/{host}/{scope}/{ordering}/{siblings}/{interrupt}");
     let limits = life.limits.as_ref();
     if told.insert(id.clone()) {
@@ -90,10 +94,15 @@ fn native_call_id(story: &Story) -> Option<&str> {
 
 pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut Vec<String>) {
     let call = story.call.as_ref();
-    let last_stage = story.transitions.last().map_or("planned", |(stage, _)| words::state(*stage));
+    let last_stage = story
+        .transitions
+        .last()
+        .map_or("planned", |(stage, _)| words::state(*stage));
     let status = story.result.as_ref().map_or(last_stage, words::final_state);
     let refs = |kind: &str, count: usize| -> Vec<String> {
-        (1..=count).map(|place| format!("{}/{kind}/{place}", story.id)).collect()
+        (1..=count)
+            .map(|place| format!("{}/{kind}/{place}", story.id))
+            .collect()
     };
     let artifacts = story.result.as_ref().map(|result| &result.artifacts);
     let mut fields = json!({
@@ -135,7 +144,9 @@ pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut V
             "started_at": story.reached(Stage::Execute),
             "ended_at": story.ended_at(),
     });
-    if let (Value::Object(fields), Value::Object(inputs)) = (&mut fields, FourInputs::of(story).fields()) {
+    if let (Value::Object(fields), Value::Object(inputs)) =
+        (&mut fields, FourInputs::of(story).fields())
+    {
         fields.extend(inputs);
     }
     push(lines, "invocation", fields);
@@ -168,8 +179,14 @@ fn telemetry(story: &Story, life: &Life) -> Option<Value> {
 fn cancellation(story: &Story) -> Option<Value> {
     let told = story.met.as_ref()?.get("cancellation")?;
     let told: Cancellation = Cancellation::deserialize(told).ok()?;
-    let by = told.by.zip(told.role).map(|(name, role)| format!("{}/{name}", role.as_str()));
-    let is_canceled = story.result.as_ref().is_some_and(|result| result.outcome == Outcome::Canceled);
+    let by = told
+        .by
+        .zip(told.role)
+        .map(|(name, role)| format!("{}/{name}", role.as_str()));
+    let is_canceled = story
+        .result
+        .as_ref()
+        .is_some_and(|result| result.outcome == Outcome::Canceled);
     Some(json!({
         "reason": told.reason,
         "requested_by": by.unwrap_or_else(|| "host".to_owned()),
@@ -195,7 +212,9 @@ pub(super) fn progress(story: &Story, lines: &mut Vec<String>) {
             | EventBody::Message { .. } => continue,
         };
         let runs = started.is_some_and(|started| *at >= started);
-        let percent = progress.and_then(|progress| progress.percent).filter(|p| (0.0..=100.0).contains(p));
+        let percent = progress
+            .and_then(|progress| progress.percent)
+            .filter(|p| (0.0..=100.0).contains(p));
         push(
             lines,
             "progress",

@@ -55,11 +55,23 @@ pub(super) fn session_opened(
         "actor_ref": format!("{}/{}", session.role.as_str(), session.principal),
         "surface_request": session.surface,
     });
-    Of { row, life }.push(lines, "session.opened", &json!(row.record.session_id), "", &data);
+    Of { row, life }.push(
+        lines,
+        "session.opened",
+        &json!(row.record.session_id),
+        "",
+        &data,
+    );
 }
 
 pub(super) fn session_closed(row: &StoredRecord, life: &Life, lines: &mut Vec<String>) {
-    Of { row, life }.push(lines, "session.closed", &json!(row.record.session_id), "", &json!({}));
+    Of { row, life }.push(
+        lines,
+        "session.closed",
+        &json!(row.record.session_id),
+        "",
+        &json!({}),
+    );
 }
 
 pub(super) fn pruned(row: &StoredRecord, life: &Life, lines: &mut Vec<String>) {
@@ -80,14 +92,31 @@ pub(super) fn declared(
 }
 
 pub(super) fn removed(row: &StoredRecord, id: &ToolId, life: &Life, lines: &mut Vec<String>) {
-    Of { row, life }.push(lines, "tool.removed", &json!(id), &format!("/{id}"), &json!({}));
+    Of { row, life }.push(
+        lines,
+        "tool.removed",
+        &json!(id),
+        &format!("/{id}"),
+        &json!({}),
+    );
 }
 
-pub(super) fn surface(row: &StoredRecord, surface: &SurfaceBody, life: &Life, lines: &mut Vec<String>) {
+pub(super) fn surface(
+    row: &StoredRecord,
+    surface: &SurfaceBody,
+    life: &Life,
+    lines: &mut Vec<String>,
+) {
     let data = json!({
         "loaded": surface.loaded.len(), "deferred": surface.deferred.len(), "blocked": surface.blocked.len(),
     });
-    Of { row, life }.push(lines, "tool.surface.created", &json!(surface.surface_id), "", &data);
+    Of { row, life }.push(
+        lines,
+        "tool.surface.created",
+        &json!(surface.surface_id),
+        "",
+        &data,
+    );
 }
 
 /// Deferred tools that a session was shown. The answer that shows a tool has its schema too, so that it is found and
@@ -99,7 +128,8 @@ pub(super) fn discovered(
     lines: &mut Vec<String>,
 ) {
     for id in &discovered.tools {
-        let data = json!({ "tool_id": id, "session_id": row.record.session_id, "way": discovered.way });
+        let data =
+            json!({ "tool_id": id, "session_id": row.record.session_id, "way": discovered.way });
         for kind in ["tool.deferred.discovered", "tool.deferred.loaded"] {
             Of { row, life }.push(lines, kind, &json!(id), &format!("/{id}"), &data);
         }
@@ -107,7 +137,12 @@ pub(super) fn discovered(
 }
 
 /// A person's answer. It may be for a call that has ended, or for several.
-pub(super) fn decided(row: &StoredRecord, decided: &recorded::Decided, life: &Life, lines: &mut Vec<String>) {
+pub(super) fn decided(
+    row: &StoredRecord,
+    decided: &recorded::Decided,
+    life: &Life,
+    lines: &mut Vec<String>,
+) {
     let (behavior, scope, feedback) = match &decided.verdict {
         Verdict::Allow { scope, .. } => ("allow", Some(scope), None),
         Verdict::Deny { feedback } => ("deny", None, feedback.as_ref()),
@@ -124,7 +159,13 @@ pub(super) fn decided(row: &StoredRecord, decided: &recorded::Decided, life: &Li
         "rule": decided.rule,
         "asked_by": format!("{}/{}", decided.role.as_str(), decided.principal),
     });
-    Of { row, life }.push(lines, "tool.permission.decided", &json!(decided.tool_id), "", &data);
+    Of { row, life }.push(
+        lines,
+        "tool.permission.decided",
+        &json!(decided.tool_id),
+        "",
+        &data,
+    );
 }
 
 /// An event in a call's life.
@@ -155,7 +196,11 @@ impl CallEvents<'_> {
 }
 
 pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
-    let mut events = CallEvents { story, source: life.source(), count: 0 };
+    let mut events = CallEvents {
+        story,
+        source: life.source(),
+        count: 0,
+    };
     for (stage, at) in &story.transitions {
         if let Some(kind) = words::stage_event(*stage) {
             events.push(lines, kind, *at, &json!({ "stage": stage }));
@@ -164,7 +209,12 @@ pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
             Stage::PreHooks => hooks(&mut events, HookEvent::Before, lines),
             Stage::Decide if story.decision.is_some() => {
                 let behavior = story.decision.as_ref().map(|decision| decision.behavior);
-                events.push(lines, "tool.permission.decided", *at, &json!({ "behavior": behavior }));
+                events.push(
+                    lines,
+                    "tool.permission.decided",
+                    *at,
+                    &json!({ "behavior": behavior }),
+                );
             }
             Stage::PostHooks => {
                 hooks(&mut events, HookEvent::After, lines);
@@ -190,11 +240,20 @@ pub(super) fn of_call(story: &Story, life: &Life, lines: &mut Vec<String>) {
     let at = story.last_at;
     let reference = json!({ "result_ref": format!("{}/result", story.id) });
     events.push(lines, "tool.result.created", at, &reference);
-    if result.persistence.as_ref().is_some_and(|done| done.artifact.is_some()) {
+    if result
+        .persistence
+        .as_ref()
+        .is_some_and(|done| done.artifact.is_some())
+    {
         events.push(lines, "tool.result.persisted", at, &reference);
     }
     if !result.redactions.is_empty() || result.disposition == Disposition::Redacted {
-        events.push(lines, "tool.result.redacted", at, &json!({ "redactions": result.redactions }));
+        events.push(
+            lines,
+            "tool.result.redacted",
+            at,
+            &json!({ "redactions": result.redactions }),
+        );
     }
     let class = result.error_class().map(toolpost_model::ErrorClass::as_str);
     events.push(
@@ -215,11 +274,21 @@ fn milestones(
     match &milestone.body {
         EventBody::Progress(_) | EventBody::Status { .. } => {
             let reference = format!("{}/progress/{}", events.story.id, milestone.seq);
-            events.push(lines, "tool.invocation.progress", at, &json!({ "progress_ref": reference }));
+            events.push(
+                lines,
+                "tool.invocation.progress",
+                at,
+                &json!({ "progress_ref": reference }),
+            );
         }
         EventBody::Custom { .. } => {
             if let Some((name, data)) = milestone.body.as_module_event() {
-                events.push(lines, "module.event", at, &json!({ "event": name, "data": data }));
+                events.push(
+                    lines,
+                    "module.event",
+                    at,
+                    &json!({ "event": name, "data": data }),
+                );
             }
         }
         EventBody::Stage { .. }
@@ -233,13 +302,25 @@ fn milestones(
 }
 
 fn hooks(events: &mut CallEvents<'_>, event: HookEvent, lines: &mut Vec<String>) {
-    let (story, when) = (events.story, if event == HookEvent::Before { "pre" } else { "post" });
+    let (story, when) = (
+        events.story,
+        if event == HookEvent::Before {
+            "pre"
+        } else {
+            "post"
+        },
+    );
     for (place, (run, at)) in (1..).zip(&story.hooks) {
         if run.event != event {
             continue;
         }
         let data = json!({ "hook_ref": format!("{}/hook/{place}", story.id) });
         events.push(lines, &format!("tool.hook.{when}.started"), *at, &data);
-        events.push(lines, &format!("tool.hook.{when}.completed"), moment(*at, run.duration_us), &data);
+        events.push(
+            lines,
+            &format!("tool.hook.{when}.completed"),
+            moment(*at, run.duration_us),
+            &data,
+        );
     }
 }

@@ -18,12 +18,23 @@ impl<'a> FourInputs<'a> {
     pub(super) fn of(story: &'a Story) -> Self {
         let changes = &story.inputs.changes;
         // The operator's settings fill in what is left out before hooks, events and records see the arguments.
-        let observable = changes.iter().take_while(|(change, _)| change.source_type == "runtime").count();
+        let observable = changes
+            .iter()
+            .take_while(|(change, _)| change.source_type == "runtime")
+            .count();
         // A person who edits the arguments answers the decision that asked: the edit is not what it was made on.
-        let decided = story.asked.last().map_or(changes.len(), |asked| asked.changes);
+        let decided = story
+            .asked
+            .last()
+            .map_or(changes.len(), |asked| asked.changes);
         let permission = story.decision.as_ref().map(|_| decided);
         let call = story.has_run().then_some(changes.len());
-        Self { story, observable, permission, call }
+        Self {
+            story,
+            observable,
+            permission,
+            call,
+        }
     }
 
     /// The name of the arguments after so many changes. `None` where the records do not have them.
@@ -53,7 +64,9 @@ impl<'a> FourInputs<'a> {
     pub(super) fn fields(&self) -> Value {
         let value = |changes: usize| self.story.inputs.state(changes);
         let own = |changes: Option<usize>, field: &str| {
-            changes.filter(|changes| self.field(*changes) == field).and_then(value)
+            changes
+                .filter(|changes| self.field(*changes) == field)
+                .and_then(value)
         };
         json!({
             "model_input": value(0),

@@ -86,14 +86,31 @@ pub(super) fn count(story: &Story) -> usize {
 
 /// Each decision, behind the votes that it was delegated to.
 fn lines_of(story: &Story) -> impl Iterator<Item = DecisionLine<'_>> {
-    let decided_at = story.reached(Stage::Decide).or(story.reached(Stage::Resolve)).unwrap_or(story.last_at);
-    let asked =
-        story.asked.iter().map(|asked| (&asked.decision, Some(&asked.question), asked.at, asked.changes));
+    let decided_at = story
+        .reached(Stage::Decide)
+        .or(story.reached(Stage::Resolve))
+        .unwrap_or(story.last_at);
+    let asked = story.asked.iter().map(|asked| {
+        (
+            &asked.decision,
+            Some(&asked.question),
+            asked.at,
+            asked.changes,
+        )
+    });
     let changes = story.inputs.changes.len();
     let all = asked.chain(last(story).map(move |decision| (decision, None, decided_at, changes)));
     all.flat_map(|(decision, question, at, changes)| {
-        let votes = decision.delegated.iter().map(move |vote| DecisionLine::Delegated(decision, vote));
-        votes.chain([DecisionLine::Made { decision, question, at, changes }])
+        let votes = decision
+            .delegated
+            .iter()
+            .map(move |vote| DecisionLine::Delegated(decision, vote));
+        votes.chain([DecisionLine::Made {
+            decision,
+            question,
+            at,
+            changes,
+        }])
     })
 }
 
@@ -109,7 +126,12 @@ pub(super) fn decisions(story: &Story, lines: &mut Vec<String>) {
     for (place, line) in (1..).zip(lines_of(story)) {
         let fields = match line {
             DecisionLine::Delegated(decision, vote) => delegated(story, decision, vote, place),
-            DecisionLine::Made { decision, question, at, changes } => {
+            DecisionLine::Made {
+                decision,
+                question,
+                at,
+                changes,
+            } => {
                 let mut fields = self::decision(story, decision, place, &at.to_string());
                 fields["input_ref"] = json!(inputs.reference(changes));
                 if let Some(question) = question {
@@ -138,7 +160,10 @@ pub(super) fn policy_refs(story: &Story) -> Vec<String> {
     let mut refs: Vec<String> = Vec::new();
     for decision in asked.chain(last(story)) {
         // A class that was found in the arguments says what the mode was asked about; the mode decided.
-        let by_mode = matches!(decision.reason.kind, ReasonType::Mode | ReasonType::Classifier);
+        let by_mode = matches!(
+            decision.reason.kind,
+            ReasonType::Mode | ReasonType::Classifier
+        );
         let by_mode = by_mode.then(|| format!("mode/{}", decision.mode.as_str()));
         for one in rules(decision).map(rule_ref).chain(by_mode) {
             if !refs.contains(&one) {
@@ -181,7 +206,9 @@ fn delegated(story: &Story, decision: &Decision, vote: &DelegatedVote, place: us
 fn decision(story: &Story, decision: &Decision, place: usize, at: &str) -> Value {
     let by_person = decision.reason.kind == ReasonType::Approval;
     let changes = &story.inputs.changes;
-    let edited = changes.iter().any(|(change, _)| change.source_type == "permission_prompt");
+    let edited = changes
+        .iter()
+        .any(|(change, _)| change.source_type == "permission_prompt");
     let source = match (&decision.reason.rule, &story.approval) {
         (Some(rule), _) => rule.origin.as_str().to_owned(),
         (None, Some(approval)) if by_person => format!("operator/{}", approval.by),

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use toolpost_model::{Decision, Effects, HookRun, InvocationId, SessionId, Stage, ToolId, ToolResult};
+use toolpost_model::{
+    Decision, Effects, HookRun, InvocationId, SessionId, Stage, ToolId, ToolResult,
+};
 
 use super::{
     inputs::{self, AtMicros, InputTrail},
@@ -87,7 +89,10 @@ impl Story {
         self.is_started |= row.record.kind == RecordKind::Started;
         self.records.push(row.seq);
         self.last_at = at;
-        self.request = self.request.take().or(row.record.request.as_ref().map(|key| key.id.to_string()));
+        self.request =
+            self.request
+                .take()
+                .or(row.record.request.as_ref().map(|key| key.id.to_string()));
         if let Some(call) = way.call {
             self.redacted |= call.redacted;
             self.call = Some(call);
@@ -99,15 +104,28 @@ impl Story {
         self.approval = way.approval.or(self.approval.take());
         if let (Some(question), Some(decision)) = (way.ask, &way.decision) {
             let changes = self.inputs.changes.len();
-            self.asked.push(AskingDecision { decision: decision.clone(), question, at, changes });
+            self.asked.push(AskingDecision {
+                decision: decision.clone(),
+                question,
+                at,
+                changes,
+            });
         }
         self.decision = way.decision.or(self.decision.take());
-        inputs::extend(&mut self.hooks, way.hooks, begin, |run| (run.at_us, run.name.clone()));
-        inputs::extend(&mut self.attempts, way.attempts, begin, |attempt| attempt.at_us);
-        inputs::extend(&mut self.progress, way.progress, begin, |milestone| (milestone.seq, milestone.at_us));
+        inputs::extend(&mut self.hooks, way.hooks, begin, |run| {
+            (run.at_us, run.name.clone())
+        });
+        inputs::extend(&mut self.attempts, way.attempts, begin, |attempt| {
+            attempt.at_us
+        });
+        inputs::extend(&mut self.progress, way.progress, begin, |milestone| {
+            (milestone.seq, milestone.at_us)
+        });
         if !way.transitions.is_empty() {
             let reached = way.transitions.into_iter();
-            self.transitions = reached.map(|(stage, at_us)| (stage, moment(begin, at_us))).collect();
+            self.transitions = reached
+                .map(|(stage, at_us)| (stage, moment(begin, at_us)))
+                .collect();
         }
         self.met = way.explain.or(self.met.take());
         self.result = way.result.map(|result| *result).or(self.result.take());
@@ -115,7 +133,11 @@ impl Story {
 
     /// When a stage was reached last.
     pub(super) fn reached(&self, stage: Stage) -> Option<Timestamp> {
-        self.transitions.iter().rev().find(|(reached, _)| *reached == stage).map(|(_, at)| *at)
+        self.transitions
+            .iter()
+            .rev()
+            .find(|(reached, _)| *reached == stage)
+            .map(|(_, at)| *at)
     }
 
     pub(super) fn ended_at(&self) -> Option<Timestamp> {

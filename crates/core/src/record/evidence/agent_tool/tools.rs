@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use sha2::{Digest, Sha256};
 use toolpost_model::{
-    AccessKind, CancelSupport, ClassFact, ContentDigest, EffectClass, Effects, ExecutionKind, Interface,
-    Lifecycle, Loading, SandboxProfile, ToolId,
+    AccessKind, CancelSupport, ClassFact, ContentDigest, EffectClass, Effects, ExecutionKind,
+    Interface, Lifecycle, Loading, SandboxProfile, ToolId,
 };
 
 use super::{ExportError, Life, events, push, words};
@@ -63,16 +63,22 @@ impl Tools {
         life: &Life,
         lines: &mut Vec<String>,
     ) -> Result<(), ExportError> {
-        let piece: Piece<'_> = serde_json::from_str(&row.record.body).map_err(ExportError::of(row))?;
+        let piece: Piece<'_> =
+            serde_json::from_str(&row.record.body).map_err(ExportError::of(row))?;
         let is_news = piece.restated.is_none();
         if is_news && piece.whole && piece.part == 1 {
             self.known.clear();
         }
         for raw in piece.declared {
-            let tool: DeclaredTool = serde_json::from_str(raw.get()).map_err(ExportError::of(row))?;
+            let tool: DeclaredTool =
+                serde_json::from_str(raw.get()).map_err(ExportError::of(row))?;
             let digest: [u8; 32] = Sha256::digest(raw.get().as_bytes()).into();
             let mark = ContentDigest(digest).to_hex()[..12].to_owned();
-            let declared = Declared { tool: &tool, mark, at: row.record.at };
+            let declared = Declared {
+                tool: &tool,
+                mark,
+                at: row.record.at,
+            };
             if self.told.insert(declared.part("interface")) {
                 declaration(&declared, lines);
                 interface(&declared, lines);
@@ -208,7 +214,11 @@ fn fact(class: ClassFact, tell: impl Fn(EffectClass) -> bool) -> Value {
 fn interface(declared: &Declared<'_>, lines: &mut Vec<String>) {
     let about = &declared.tool.declaration;
     let (safety, permission) = (&about.interface.safety, &about.interface.permission);
-    let is_shared = declared.tool.settings.exclusive.map(|exclusive| Value::from(!exclusive));
+    let is_shared = declared
+        .tool
+        .settings
+        .exclusive
+        .map(|exclusive| Value::from(!exclusive));
     push(
         lines,
         "tool_interface",
@@ -243,20 +253,30 @@ fn interface(declared: &Declared<'_>, lines: &mut Vec<String>) {
 
 /// A schema may be `true` or `false`, which the draft cannot say.
 fn object(schema: &Value) -> Value {
-    if schema.is_object() { schema.clone() } else { json!({ "allOf": [schema] }) }
+    if schema.is_object() {
+        schema.clone()
+    } else {
+        json!({ "allOf": [schema] })
+    }
 }
 
 /// The arguments as the tool gets them, where that differs from what a model is shown: what the operator fills in is
 /// always there, references to credentials are values, and what only the operator marks as sensitive is marked.
 fn runtime_schema(mut schema: Value, terms: &ToolTerms) -> Value {
     for name in &terms.filled_in {
-        let required = schema.as_object_mut().map(|schema| schema.entry("required").or_insert(json!([])));
+        let required = schema
+            .as_object_mut()
+            .map(|schema| schema.entry("required").or_insert(json!([])));
         if let Some(required) = required.and_then(Value::as_array_mut)
             && !required.iter().any(|known| known == name)
         {
             required.push(name.as_str().into());
         }
-        mark(&mut schema, &format!("/{}", name.replace('~', "~0").replace('/', "~1")), "x-filled-in");
+        mark(
+            &mut schema,
+            &format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+            "x-filled-in",
+        );
     }
     for pointer in &terms.sensitive {
         mark(&mut schema, pointer, "x-sensitive");
@@ -276,7 +296,8 @@ fn mark(schema: &mut Value, pointer: &str, word: &str) {
         let inner = if is_place {
             part.get_mut("items")
         } else {
-            part.pointer_mut("/properties").and_then(|all| all.get_mut(&name))
+            part.pointer_mut("/properties")
+                .and_then(|all| all.get_mut(&name))
         };
         let Some(inner) = inner else { return };
         part = inner;
@@ -291,10 +312,14 @@ fn mark(schema: &mut Value, pointer: &str, word: &str) {
 fn is_sandboxed(kind: ExecutionKind, set: Option<SandboxProfile>) -> Option<bool> {
     match kind {
         ExecutionKind::LocalProcess | ExecutionKind::Shell => set.map(|set| match set {
-            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => true,
+            SandboxProfile::ReadOnly | SandboxProfile::WorkspaceWrite | SandboxProfile::Network => {
+                true
+            }
             SandboxProfile::None => false,
         }),
-        ExecutionKind::EmbeddedRuntime | ExecutionKind::HttpApi | ExecutionKind::McpServer => Some(false),
+        ExecutionKind::EmbeddedRuntime | ExecutionKind::HttpApi | ExecutionKind::McpServer => {
+            Some(false)
+        }
     }
 }
 
@@ -306,15 +331,22 @@ fn network_scope(interface: &Interface) -> &'static str {
         return "open";
     }
     match (interface.safety.class, interface.execution.kind) {
-        (ClassFact::Always(EffectClass::Read | EffectClass::Write), _) if !starts_programs => "none",
+        (ClassFact::Always(EffectClass::Read | EffectClass::Write), _) if !starts_programs => {
+            "none"
+        }
         (ClassFact::Always(EffectClass::Network), _) => "open",
         (_, ExecutionKind::LocalProcess | ExecutionKind::Shell) => "depends_on_sandbox",
-        (_, ExecutionKind::EmbeddedRuntime | ExecutionKind::HttpApi | ExecutionKind::McpServer) => "open",
+        (_, ExecutionKind::EmbeddedRuntime | ExecutionKind::HttpApi | ExecutionKind::McpServer) => {
+            "open"
+        }
     }
 }
 
 fn execution_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
-    let (profile, settings) = (&declared.tool.declaration.interface.execution, &declared.tool.settings);
+    let (profile, settings) = (
+        &declared.tool.declaration.interface.execution,
+        &declared.tool.settings,
+    );
     push(
         lines,
         "execution_profile",
@@ -348,7 +380,9 @@ fn permission_profile(declared: &Declared<'_>, lines: &mut Vec<String>) {
         ClassFact::Always(EffectClass::Read) => "none",
         ClassFact::Always(EffectClass::Write) => "local_persistent",
         ClassFact::Always(EffectClass::Network) => "remote_mutation",
-        ClassFact::Always(EffectClass::Execute | EffectClass::Unknown) | ClassFact::ByInput => "irreversible",
+        ClassFact::Always(EffectClass::Execute | EffectClass::Unknown) | ClassFact::ByInput => {
+            "irreversible"
+        }
     };
     push(
         lines,

@@ -1,8 +1,8 @@
 //! The draft's words for ours.
 
 use toolpost_model::{
-    AccessKind, AuthorityKind, Decision, Disposition, ErrorClass, ExecutionKind, HookEvent, Lifecycle,
-    Outcome, ReasonType, RiskLevel, Rule, Scope, Stage, ToolResult,
+    AccessKind, AuthorityKind, Decision, Disposition, ErrorClass, ExecutionKind, HookEvent,
+    Lifecycle, Outcome, ReasonType, RiskLevel, Rule, Scope, Stage, ToolResult,
 };
 
 /// The status of a result: our outcome and disposition joined.
@@ -121,10 +121,15 @@ pub(super) fn reason(decision: &Decision) -> &'static str {
             // Of votes that say the same, the deciding one is that of the authority in the reason's rule. A vote names the
             // first rule that delegates to its authority, and that may be another.
             let rule = decision.reason.rule.as_ref();
-            let rule = rule.and_then(|one| Rule::parse(&one.rule, one.origin, one.place.as_str()).ok());
+            let rule =
+                rule.and_then(|one| Rule::parse(&one.rule, one.origin, one.place.as_str()).ok());
             let name = rule.and_then(|rule| rule.delegate);
             let mut votes = decision.delegated.iter();
-            authority(votes.find(|vote| Some(&vote.authority) == name.as_ref()).and_then(|vote| vote.kind))
+            authority(
+                votes
+                    .find(|vote| Some(&vote.authority) == name.as_ref())
+                    .and_then(|vote| vote.kind),
+            )
         }
         ReasonType::Classifier => "classifier",
         ReasonType::Rule => "rule",

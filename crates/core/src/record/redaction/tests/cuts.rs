@@ -15,7 +15,10 @@ use super::{
 fn redactor() -> Arc<dyn Redactor> {
     static BUILT: LazyLock<Arc<dyn Redactor>> = LazyLock::new(|| {
         let own = KnownSecrets::arguments(&["hunter2-hunter2".to_owned(), "tp_01234".to_owned()]);
-        Arc::new(CallRedactor { host: Arc::new(host()), own: Some(Arc::new(own)) })
+        Arc::new(CallRedactor {
+            host: Arc::new(host()),
+            own: Some(Arc::new(own)),
+        })
     });
     Arc::clone(&BUILT)
 }
@@ -32,14 +35,20 @@ fn streamed(redactor: &Arc<dyn Redactor>, pieces: &[&[u8]]) -> (Vec<u8>, Redacti
 
 fn whole(redactor: &Arc<dyn Redactor>, text: &str) -> (Vec<u8>, Redactions) {
     let mut counts = Redactions::default();
-    let clean = redactor.counted(text, &mut counts).into_owned().into_bytes();
+    let clean = redactor
+        .counted(text, &mut counts)
+        .into_owned()
+        .into_bytes();
     (clean, counts)
 }
 
 /// Pieces of secrets, of what leads to them and of what stands around them, so that near misses and overlaps are as
 /// likely as secrets.
 fn texts() -> impl Strategy<Value = String> {
-    let whole: Vec<String> = EXAMPLES.iter().map(|(secret, _)| (*secret).to_owned()).collect();
+    let whole: Vec<String> = EXAMPLES
+        .iter()
+        .map(|(secret, _)| (*secret).to_owned())
+        .collect();
     let known = [
         "tp_0123456789",
         "tp_01234",
@@ -127,11 +136,17 @@ fn what_cannot_be_a_secret_goes_out_at_once() {
     let mut stream = StreamRedactor::new(redactor());
     let mut clean = Vec::new();
     stream.push(b"an ordinary line of output\n", &mut clean);
-    assert_eq!((clean.as_slice(), stream.held()), (&b"an ordinary line of output\n"[..], 0));
+    assert_eq!(
+        (clean.as_slice(), stream.held()),
+        (&b"an ordinary line of output\n"[..], 0)
+    );
     stream.push(b"the key is ghp_", &mut clean);
     assert_eq!(stream.held(), 4);
     stream.push(b" and no more\n", &mut clean);
-    assert_eq!(clean, b"an ordinary line of output\nthe key is ghp_ and no more\n");
+    assert_eq!(
+        clean,
+        b"an ordinary line of output\nthe key is ghp_ and no more\n"
+    );
 }
 
 #[test]
@@ -139,7 +154,12 @@ fn what_is_held_back_is_bounded() {
     let mut stream = StreamRedactor::new(redactor());
     let mut clean = Vec::new();
     let mut most = 0;
-    for beginning in ["ghp_", "eyJ", "-----BEGIN PRIVATE KEY-----\n", "https://user:"] {
+    for beginning in [
+        "ghp_",
+        "eyJ",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "https://user:",
+    ] {
         stream.push(beginning.as_bytes(), &mut clean);
         for _ in 0..200 {
             stream.push(&[b'A'; 1_000], &mut clean);
@@ -155,14 +175,34 @@ fn beginnings_within_one_another_are_read_once() {
     const LENGTH: usize = 1 << 20;
     let key = "-----BEGIN PRIVATE KEY-----\n";
     let with_line = format!("{key}MC4CAQAwBQYDK2VwBCIEIFhsSecretSecret\n");
-    let heads =
-        ["AKIA", "eyJ", "ghp_", "SG.", "sk-ant-", "sk-ant-sk-proj-glpat-ghp_", "://a:", key, &with_line];
+    let heads = [
+        "AKIA",
+        "eyJ",
+        "ghp_",
+        "SG.",
+        "sk-ant-",
+        "sk-ant-sk-proj-glpat-ghp_",
+        "://a:",
+        key,
+        &with_line,
+    ];
     for head in heads {
         let text = head.repeat(LENGTH / head.len());
         for is_last in [true, false] {
             let mut runs = Runs::default();
-            host().search(Window { bytes: text.as_bytes(), is_last }, &mut runs, &mut Vec::new());
-            assert!(runs.steps <= 8 * LENGTH as u64, "{} steps for {head:?}", runs.steps);
+            host().search(
+                Window {
+                    bytes: text.as_bytes(),
+                    is_last,
+                },
+                &mut runs,
+                &mut Vec::new(),
+            );
+            assert!(
+                runs.steps <= 8 * LENGTH as u64,
+                "{} steps for {head:?}",
+                runs.steps
+            );
         }
     }
 }

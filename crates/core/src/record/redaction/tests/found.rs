@@ -27,39 +27,84 @@ pub(super) const EXAMPLES: &[(&str, &str)] = &[
         "\"SecretAccessKey\": \"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\"",
         "\"SecretAccessKey\": \"[redacted:aws]\"",
     ),
-    ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "[redacted:github]"),
-    ("gho_16C7e42F292c6912E7710c838347Ae178B4a", "[redacted:github]"),
-    ("ghs_16C7e42F292c6912E7710c838347Ae178B4a", "[redacted:github]"),
+    (
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "[redacted:github]",
+    ),
+    (
+        "gho_16C7e42F292c6912E7710c838347Ae178B4a",
+        "[redacted:github]",
+    ),
+    (
+        "ghs_16C7e42F292c6912E7710c838347Ae178B4a",
+        "[redacted:github]",
+    ),
     (
         "github_pat_11ABCDEFG0abcdefghijkl_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456",
         "[redacted:github]",
     ),
     ("glpat-abcDEF123_456-789xyz", "[redacted:gitlab]"),
-    ("xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx", "[redacted:slack]"),
-    ("xapp-1-A0123456789-1234567890123-0123456789abcdef", "[redacted:slack]"),
+    (
+        "xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx",
+        "[redacted:slack]",
+    ),
+    (
+        "xapp-1-A0123456789-1234567890123-0123456789abcdef",
+        "[redacted:slack]",
+    ),
     (
         "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
         "https://hooks.slack.com/services/[redacted:slack_webhook]",
     ),
     ("sk_live_4eC39HqLyjWDarjtT1zdp7dc", "[redacted:stripe]"),
     ("rk_test_4eC39HqLyjWDarjtT1zdp7dc", "[redacted:stripe]"),
-    ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "[redacted:stripe]"),
-    ("sk-abcdefghijklmnopqrstT3BlbkFJABCDEFGHIJKLMNOPQRST", "[redacted:openai]"),
-    ("sk-proj-abcdefghijklmnopqrstuvwxyz_0123456789-ABCDEFGH", "[redacted:openai]"),
-    ("sk-svcacct-abcdefghijklmnopqrstuvwxyz_0123456789-ABCDEFGH", "[redacted:openai]"),
-    ("sk-ant-api03-abcdefghijklmnopqrstuvwxyz_0123456789-AA", "[redacted:anthropic]"),
-    ("AIzaSyA-1234567890abcdefghijklmnopqrstu", "[redacted:google]"),
-    ("ya29.a0AfH6SMBx1234567890abcdefghijklmnop", "[redacted:google]"),
+    (
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "[redacted:stripe]",
+    ),
+    (
+        "sk-abcdefghijklmnopqrstT3BlbkFJABCDEFGHIJKLMNOPQRST",
+        "[redacted:openai]",
+    ),
+    (
+        "sk-proj-abcdefghijklmnopqrstuvwxyz_0123456789-ABCDEFGH",
+        "[redacted:openai]",
+    ),
+    (
+        "sk-svcacct-abcdefghijklmnopqrstuvwxyz_0123456789-ABCDEFGH",
+        "[redacted:openai]",
+    ),
+    (
+        "sk-ant-api03-abcdefghijklmnopqrstuvwxyz_0123456789-AA",
+        "[redacted:anthropic]",
+    ),
+    (
+        "AIzaSyA-1234567890abcdefghijklmnopqrstu",
+        "[redacted:google]",
+    ),
+    (
+        "ya29.a0AfH6SMBx1234567890abcdefghijklmnop",
+        "[redacted:google]",
+    ),
     ("GOCSPX-abcdefghijklmnopqrstuvwxyz01", "[redacted:google]"),
     ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "[redacted:npm]"),
-    ("pypi-AgEIcHlwaS5vcmcCJDAxMjM0NTY3LTg5YWItY2RlZi0wMTIzLTQ1Njc4OWFiY2RlZgACKlszLCJ", "[redacted:pypi]"),
-    ("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", "[redacted:sendgrid]"),
+    (
+        "pypi-AgEIcHlwaS5vcmcCJDAxMjM0NTY3LTg5YWItY2RlZi0wMTIzLTQ1Njc4OWFiY2RlZgACKlszLCJ",
+        "[redacted:pypi]",
+    ),
+    (
+        "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",
+        "[redacted:sendgrid]",
+    ),
     ("SK0123456789abcdef0123456789abcdef", "[redacted:twilio]"),
     (
         "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;",
         "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=[redacted:azure];",
     ),
-    ("hf_abcdefghijKLMNOPQRSTuvwxyz01234567", "[redacted:huggingface]"),
+    (
+        "hf_abcdefghijKLMNOPQRSTuvwxyz01234567",
+        "[redacted:huggingface]",
+    ),
     ("hvs.CAESIJabcdefghijklmnopqrstuvwx", "[redacted:vault]"),
     (
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
@@ -69,17 +114,26 @@ pub(super) const EXAMPLES: &[(&str, &str)] = &[
         "postgres://app:s3cr3t!pw@db.example.com:5432/app",
         "postgres://app:[redacted:password]@db.example.com:5432/app",
     ),
-    ("redis://:hunter2@localhost:6379", "redis://:[redacted:password]@localhost:6379"),
+    (
+        "redis://:hunter2@localhost:6379",
+        "redis://:[redacted:password]@localhost:6379",
+    ),
     (
         "Server=db;User Id=sa;Password=Str0ng Pass;Encrypt=yes",
         "Server=db;User Id=sa;Password=[redacted:password];Encrypt=yes",
     ),
-    ("Authorization: Bearer abc.def-0123456789", "Authorization: Bearer [redacted:authorization]"),
+    (
+        "Authorization: Bearer abc.def-0123456789",
+        "Authorization: Bearer [redacted:authorization]",
+    ),
     (
         "{\"authorization\":\"Bearer abc.def-0123456789\"}",
         "{\"authorization\":\"Bearer [redacted:authorization]\"}",
     ),
-    ("AUTHORIZATION=Basic dXNlcjpwYXNzd29yZA==", "AUTHORIZATION=Basic [redacted:authorization]"),
+    (
+        "AUTHORIZATION=Basic dXNlcjpwYXNzd29yZA==",
+        "AUTHORIZATION=Basic [redacted:authorization]",
+    ),
     (
         "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAwVoQ3T2Zx0mCkl0pSecretSecretSecretSecret0123456789\nabcd\n-----END RSA PRIVATE KEY-----",
         "[redacted:private_key]",
@@ -128,21 +182,34 @@ fn a_known_value_is_found_in_every_form() {
         value.to_owned(),
         json[1..json.len() - 1].to_owned(),
         twice[3..twice.len() - 3].to_owned(),
-        utf8_percent_encode(value, NON_ALPHANUMERIC).to_string().replace("%2E", ".").replace("%2D", "-"),
+        utf8_percent_encode(value, NON_ALPHANUMERIC)
+            .to_string()
+            .replace("%2E", ".")
+            .replace("%2D", "-"),
         form,
         hex.to_uppercase(),
         hex,
     ] {
-        assert_eq!(host.text(&format!("<{text}>")), "<[redacted:credential_db]>", "{text}");
+        assert_eq!(
+            host.text(&format!("<{text}>")),
+            "<[redacted:credential_db]>",
+            "{text}"
+        );
     }
     for before in ["", "x", "xy", "xyz", "user:"] {
-        for text in [in_base64(value, before, &STANDARD), in_base64(value, before, &URL_SAFE_NO_PAD)] {
+        for text in [
+            in_base64(value, before, &STANDARD),
+            in_base64(value, before, &URL_SAFE_NO_PAD),
+        ] {
             let shown = host.text(&text).into_owned();
             assert!(shown.contains("[redacted:credential_db]"), "{text}");
             // Only what it shares with its neighbours is left.
             let left = shown.replace("[redacted:credential_db]", "");
             let around = STANDARD_NO_PAD.encode(before).len();
-            assert!(left.trim_end_matches('=').len() <= 2 * around + 4, "{before}: {left}");
+            assert!(
+                left.trim_end_matches('=').len() <= 2 * around + 4,
+                "{before}: {left}"
+            );
         }
     }
 }
@@ -150,8 +217,7 @@ fn a_known_value_is_found_in_every_form() {
 #[test]
 fn lines_of_a_value_of_several_lines_are_found_by_themselves() {
     let host = host();
-    let shown =
-        "     2\tline-one-of-the-value-0001\n     3\tline-two-of-the-value-0002\n     4\t-----END THING-----";
+    let shown = "     2\tline-one-of-the-value-0001\n     3\tline-two-of-the-value-0002\n     4\t-----END THING-----";
     assert_eq!(
         host.text(shown),
         "     2\t[redacted:env_key]\n     3\t[redacted:env_key]\n     4\t-----END THING-----"
@@ -161,13 +227,19 @@ fn lines_of_a_value_of_several_lines_are_found_by_themselves() {
 #[test]
 fn kinds_are_words() {
     let host = KnownSecrets::new([("env_My-Key.2", "0123456789abc"), ("", "fedcba9876543")]);
-    assert_eq!(host.text("0123456789abc fedcba9876543"), "[redacted:env_my_key_2] [redacted:secret]");
+    assert_eq!(
+        host.text("0123456789abc fedcba9876543"),
+        "[redacted:env_my_key_2] [redacted:secret]"
+    );
 }
 
 /// As `base64` and `xxd -p` write it: lines of so many letters.
 fn in_lines(letters: &str, columns: usize, line_break: &str) -> String {
-    let lines: Vec<&str> =
-        letters.as_bytes().chunks(columns).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let lines: Vec<&str> = letters
+        .as_bytes()
+        .chunks(columns)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
     lines.join(line_break)
 }
 
@@ -178,7 +250,11 @@ fn a_value_that_lines_tear_apart_is_found() {
     let left = |text: &str| {
         let shown = host.text(text).into_owned();
         assert!(shown.contains("[redacted:k]"), "{text}");
-        shown.replace("[redacted:k]", "").chars().filter(|c| c.is_ascii_alphanumeric()).count()
+        shown
+            .replace("[redacted:k]", "")
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric())
+            .count()
     };
     for before in 0..80 {
         let around = "x".repeat(before);
@@ -195,18 +271,35 @@ fn a_value_that_lines_tear_apart_is_found() {
                 );
             }
         }
-        let digits: String = format!("{around}{value}").bytes().map(|byte| format!("{byte:02x}")).collect();
-        assert!((2 * before..=2 * before + 3).contains(&left(&in_lines(&digits, 60, "\n"))), "{before}");
+        let digits: String = format!("{around}{value}")
+            .bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert!(
+            (2 * before..=2 * before + 3).contains(&left(&in_lines(&digits, 60, "\n"))),
+            "{before}"
+        );
     }
 }
 
 /// `xxd`, `hexdump -C`, `hexdump` and `od -t x1`, by the shape of a line.
 fn dumped(bytes: &[u8], tool: &str) -> String {
     let line = |(number, line): (usize, &[u8])| {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>();
+        let hex = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<Vec<_>>()
+        };
         let text: String = line
             .iter()
-            .map(|&byte| if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '.' })
+            .map(|&byte| {
+                if byte.is_ascii_graphic() || byte == b' ' {
+                    char::from(byte)
+                } else {
+                    '.'
+                }
+            })
             .collect();
         let offset = number * 16;
         match tool {
@@ -240,7 +333,10 @@ fn a_value_in_a_dump_is_found_with_the_column_of_its_text() {
             let text = format!("{}{value}", "=".repeat(before));
             let dump = dumped(text.as_bytes(), tool);
             let shown = host.text(&dump).into_owned();
-            assert!(shown.contains("[redacted:k]"), "{tool} {before}:\n{dump}{shown}");
+            assert!(
+                shown.contains("[redacted:k]"),
+                "{tool} {before}:\n{dump}{shown}"
+            );
             let (kept, behind) = shown.split_once("[redacted:k]").unwrap();
             assert_eq!(behind, "\n", "{tool} {before}:\n{shown}");
             let hex = kept.matches("3d").count();
@@ -257,9 +353,19 @@ fn a_value_with_escaped_characters_is_found() {
     let value = "pa\"ss w\\ord/+é?😀end";
     let host = KnownSecrets::new([("k", value)]);
     let spell = |escapes: &dyn Fn(usize, char) -> bool, upper: bool| -> String {
-        let unit = |unit: u16| if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
+        let unit = |unit: u16| {
+            if upper {
+                format!("\\u{unit:04X}")
+            } else {
+                format!("\\u{unit:04x}")
+            }
+        };
         let spelled = |(place, c): (usize, char)| match escapes(place, c) {
-            true => c.encode_utf16(&mut [0; 2]).iter().map(|one| unit(*one)).collect::<String>(),
+            true => c
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .map(|one| unit(*one))
+                .collect::<String>(),
             false => match c {
                 '"' => "\\\"".to_owned(),
                 '\\' => "\\\\".to_owned(),

@@ -21,13 +21,18 @@ pub(in super::super) fn declare_tool(
     name: &str,
     definition: &Value,
 ) -> Result<(Declaration, Vec<SourceProblem>), SourceProblem> {
-    let definition: ToolDefinition = serde_json::from_value(definition.clone()).map_err(|error| {
-        let message =
-            format!("its tool `{name}` cannot be offered: the definition is no A2E definition: {error}");
-        problem(plugin, "invalid_spec", message)
-    })?;
+    let definition: ToolDefinition =
+        serde_json::from_value(definition.clone()).map_err(|error| {
+            let message = format!(
+                "its tool `{name}` cannot be offered: the definition is no A2E definition: {error}"
+            );
+            problem(plugin, "invalid_spec", message)
+        })?;
     let schema = definition.schema().into_owned();
-    let mut spec = ToolSpec::new(name.to_owned(), schema.as_object().cloned().unwrap_or_default());
+    let mut spec = ToolSpec::new(
+        name.to_owned(),
+        schema.as_object().cloned().unwrap_or_default(),
+    );
     spec.description = Some(definition.description.clone()).filter(|text| !text.is_empty());
     let (mut declaration, problems) = declare(plugin, &spec)?;
     declaration.output.schema = definition.result_schema().map(Arc::new);
@@ -49,7 +54,10 @@ pub(in super::super) fn declare_dispatch(
     taker: &MessageTaker,
     required: &[String],
 ) -> Declaration {
-    let about = format!("The A2E message `{}`, for every plugin that takes it", taker.kind);
+    let about = format!(
+        "The A2E message `{}`, for every plugin that takes it",
+        taker.kind
+    );
     let mut declaration = declare_message(id, &about, taker, required);
     declaration.loading = Loading::Companion;
     declaration.interface.safety.class =
@@ -59,7 +67,10 @@ pub(in super::super) fn declare_dispatch(
 
 /// The step that hands a message to one plugin.
 pub(in super::super) fn declare_step(taker: &MessageTaker, required: &[String]) -> Declaration {
-    let about = format!("The A2E message `{}`, for the plugin `{}`", taker.kind, taker.plugin);
+    let about = format!(
+        "The A2E message `{}`, for the plugin `{}`",
+        taker.kind, taker.plugin
+    );
     let mut declaration = declare_message(taker.step.clone(), &about, taker, required);
     declaration.loading = Loading::Internal;
     // The dispatching call is denied or allowed by its class; a step is never denied before its call is made.
@@ -70,7 +81,12 @@ pub(in super::super) fn declare_step(taker: &MessageTaker, required: &[String]) 
     declaration
 }
 
-fn declare_message(id: ToolId, about: &str, taker: &MessageTaker, required: &[String]) -> Declaration {
+fn declare_message(
+    id: ToolId,
+    about: &str,
+    taker: &MessageTaker,
+    required: &[String],
+) -> Declaration {
     let mut declaration = Declaration::new(id, about);
     // The plugin's own class validates the fields. Only what it cannot do without is required before anything is decided.
     let schema = json!({ "type": "object", "required": required });

@@ -51,7 +51,15 @@ pub fn allowed_message_patterns() -> impl Iterator<Item = String> {
 }
 
 /// Beginnings of the names of messages that act.
-const ACTING: [&str; 7] = ["proc/", "skill/", "mcp/", "chain", "toolkit/", "multi_agent/", "SUBAGENT_"];
+const ACTING: [&str; 7] = [
+    "proc/",
+    "skill/",
+    "mcp/",
+    "chain",
+    "toolkit/",
+    "multi_agent/",
+    "SUBAGENT_",
+];
 
 /// What a message type is to permission, by its name in tool ids (`memory/store`).
 pub fn message_standing(name: &str) -> MessageStanding {

@@ -51,7 +51,11 @@ pub(in super::super) enum Told {
     /// A module blocks its event loop where nobody can tell it to stop.
     Stuck { module: String },
     /// A module registered data.
-    Capability { mount: u64, name: String, value: Value },
+    Capability {
+        mount: u64,
+        name: String,
+        value: Value,
+    },
 }
 
 /// A call's way back to the host.
@@ -80,7 +84,11 @@ impl CallSide {
     }
 
     pub(super) fn finish(&self) {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(OutputEvents::finish);
+        self.streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter_mut()
+            .for_each(OutputEvents::finish);
     }
 }
 
@@ -155,7 +163,12 @@ pub(super) async fn keep(
     }
     let words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
     let last_words = String::from_utf8_lossy(&words).into_owned();
-    let told = Arc::new(Gone { ended, because, unwanted, last_words });
+    let told = Arc::new(Gone {
+        ended,
+        because,
+        unwanted,
+        last_words,
+    });
     let _ = gone.send(Some(Arc::clone(&told)));
     ears.desk.fail(&told);
 }
@@ -178,7 +191,10 @@ impl Ears {
             }
             looked = buffer.len();
             if buffer.len() > self.longest {
-                return Some(format!("it wrote a line of more than {} bytes", self.longest));
+                return Some(format!(
+                    "it wrote a line of more than {} bytes",
+                    self.longest
+                ));
             }
             match lines.read_buf(&mut buffer).await {
                 Ok(0) | Err(_) => return None,
@@ -190,7 +206,9 @@ impl Ears {
 
     fn heard(&self, line: Vec<u8>, ready: &mut Option<Ready>) {
         let Ok(tag) = serde_json::from_slice::<Tag>(&line) else {
-            let _ = self.told.send(Told::Line("a line of the bridge cannot be read".to_owned()));
+            let _ = self
+                .told
+                .send(Told::Line("a line of the bridge cannot be read".to_owned()));
             return;
         };
         if let Some(id) = tag.id {
@@ -212,11 +230,13 @@ impl Ears {
     }
 
     fn word(&self, word: Word, ready: &mut Option<Ready>) {
-        if let Word::Push { mount, .. } | Word::Capability { mount, .. } | Word::Tools { mount } = &word
+        if let Word::Push { mount, .. } | Word::Capability { mount, .. } | Word::Tools { mount } =
+            &word
             && !self.desk.own_mounts().contains(mount)
         {
-            return self
-                .line("a module spoke for a session that is not its own; it was not heard".to_owned());
+            return self.line(
+                "a module spoke for a session that is not its own; it was not heard".to_owned(),
+            );
         }
         match word {
             Word::Ready { core, note } => {
@@ -238,7 +258,12 @@ impl Ears {
                     call.printed(stream, text.as_bytes());
                 }
             }
-            Word::Event { call, event, at, data } => {
+            Word::Event {
+                call,
+                event,
+                at,
+                data,
+            } => {
                 if let Some(call) = self.desk.call(call) {
                     let at = at.and_then(|at| at.parse().ok());
                     let body = EventBody::module_event(&event, call.context.session_id(), at, data);
@@ -252,7 +277,12 @@ impl Ears {
             }
             Word::Push { mount, message } => self.outlet.push(mount, message),
             Word::Audit { entry } => self.outlet.audit(entry),
-            Word::Note { call, level, message, status } => self.noted(call, &level, message, status),
+            Word::Note {
+                call,
+                level,
+                message,
+                status,
+            } => self.noted(call, &level, message, status),
             Word::Capability { mount, name, value } => {
                 let _ = self.told.send(Told::Capability { mount, name, value });
             }
@@ -288,9 +318,17 @@ impl Ears {
 
     /// Does what a call wants, beside everything else.
     fn asked(&self, ask: u64, call: u64, what: Ask) {
-        let Some(orders) = self.orders.upgrade() else { return };
+        let Some(orders) = self.orders.upgrade() else {
+            return;
+        };
         let Some(call) = self.desk.call(call) else {
-            send(&orders, Order::Refuse { ask, error: "the call has ended".to_owned() });
+            send(
+                &orders,
+                Order::Refuse {
+                    ask,
+                    error: "the call has ended".to_owned(),
+                },
+            );
             return;
         };
         tokio::spawn(async move {
@@ -310,16 +348,21 @@ impl Ears {
                 }
                 (Ok(result), Ask::Approval { .. }) => {
                     let reason = result.error.as_ref().map(|error| error.message.clone());
-                    let value = json!({ "approved": result.outcome.is_success(), "reason": reason });
+                    let value =
+                        json!({ "approved": result.outcome.is_success(), "reason": reason });
                     Order::Answer { ask, value }
                 }
                 (Ok(result), Ask::Message { message, .. }) => {
                     let answered = plugin::nested_answer(&message, &result);
-                    Order::Answer { ask, value: json!({ "message": answered }) }
+                    Order::Answer {
+                        ask,
+                        value: json!({ "message": answered }),
+                    }
                 }
-                (Err(failure), _) => {
-                    Order::Refuse { ask, error: format!("{}: {}", failure.class, failure.message) }
-                }
+                (Err(failure), _) => Order::Refuse {
+                    ask,
+                    error: format!("{}: {}", failure.class, failure.message),
+                },
             };
             send(&orders, order);
         });
@@ -330,7 +373,14 @@ impl Ears {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = vec![0; 16 << 10];
         loop {
-            let Some(length) = pipe.read(&mut buffer).await.ok().filter(|length| *length > 0) else { return };
+            let Some(length) = pipe
+                .read(&mut buffer)
+                .await
+                .ok()
+                .filter(|length| *length > 0)
+            else {
+                return;
+            };
             let bytes = &buffer[..length];
             if stream == Stream::Stderr {
                 let mut kept = last_words.lock().unwrap_or_else(PoisonError::into_inner);

@@ -75,9 +75,15 @@ impl Blueprint {
             .children
             .start(Child {
                 // Isolated, and without `site` until the channel is safe: see `boot.py`.
-                argv: [self.python().as_os_str(), "-I".as_ref(), "-S".as_ref(), "-c".as_ref(), BOOT.as_ref()]
-                    .map(Into::into)
-                    .to_vec(),
+                argv: [
+                    self.python().as_os_str(),
+                    "-I".as_ref(),
+                    "-S".as_ref(),
+                    "-c".as_ref(),
+                    BOOT.as_ref(),
+                ]
+                .map(Into::into)
+                .to_vec(),
                 environment: self.environment()?,
                 directory: self.children.workspace().path().to_owned(),
                 stdin: Stdin::Socket(theirs.into()),
@@ -117,13 +123,30 @@ impl Blueprint {
             Ok(Ok(ready)) => ready.map_err(refused)?,
             Ok(Err(_)) => {
                 let mut gone = gone;
-                let gone = gone.wait_for(Option::is_some).await.ok().and_then(|gone| gone.clone());
+                let gone = gone
+                    .wait_for(Option::is_some)
+                    .await
+                    .ok()
+                    .and_then(|gone| gone.clone());
                 let told = gone.map_or_else(String::new, |gone| gone.told());
                 return Err(refused(told));
             }
-            Err(_) => return Err(refused(format!("Python did not start within {} s", PATIENCE.as_secs()))),
+            Err(_) => {
+                return Err(refused(format!(
+                    "Python did not start within {} s",
+                    PATIENCE.as_secs()
+                )));
+            }
         };
-        Ok(Arc::new(Bridge { core, applied, desk, orders, end, gone, proven: Arc::default() }))
+        Ok(Arc::new(Bridge {
+            core,
+            applied,
+            desk,
+            orders,
+            end,
+            gone,
+            proven: Arc::default(),
+        }))
     }
 
     fn boot(&self) -> Vec<u8> {
@@ -150,12 +173,25 @@ impl Blueprint {
     }
 
     fn python(&self) -> PathBuf {
-        let usual = || if Path::new(USUAL_PLACE).exists() { USUAL_PLACE } else { "python3" };
-        self.settings.python.clone().unwrap_or_else(|| PathBuf::from(usual()))
+        let usual = || {
+            if Path::new(USUAL_PLACE).exists() {
+                USUAL_PLACE
+            } else {
+                "python3"
+            }
+        };
+        self.settings
+            .python
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(usual()))
     }
 
     fn environment(&self) -> Result<Vec<(std::ffi::OsString, std::ffi::OsString)>, ToolFailure> {
-        let own = self.settings.environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let own = self
+            .settings
+            .environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         let mut all = self.children.settings().environment.with(own)?;
         let passed = self.settings.passed.iter();
         all.retain(|(name, _)| !self.settings.passed.contains_key(&*name.to_string_lossy()));
@@ -173,20 +209,30 @@ impl Blueprint {
         for module in &self.modules {
             match &module.package {
                 PythonPackage::Folder { root } => confines.readable.push(root.clone()),
-                PythonPackage::Plugin { root: Some(root), host_file, .. } => {
+                PythonPackage::Plugin {
+                    root: Some(root),
+                    host_file,
+                    ..
+                } => {
                     let sight = PluginSight::of(root, host_file.as_deref(), &module.planned.config);
                     confines.readable.extend(sight.readable);
                     confines.listable.extend(sight.listable);
                     // Roots have their real paths.
-                    let hidden =
-                        host_file.iter().flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]);
+                    let hidden = host_file
+                        .iter()
+                        .flat_map(|file| [Some(file.clone()), file.canonicalize().ok()]);
                     confines.masked.extend(hidden.flatten());
                 }
                 PythonPackage::Plugin { root: None, .. } | PythonPackage::Installed { .. } => {}
             }
         }
-        confines.readable.extend(settings.python.iter().flat_map(|python| homes_of(python)));
-        let own = settings.writable.iter().map(|path| Root { path: path.clone(), access: Access::Write });
+        confines
+            .readable
+            .extend(settings.python.iter().flat_map(|python| homes_of(python)));
+        let own = settings.writable.iter().map(|path| Root {
+            path: path.clone(),
+            access: Access::Write,
+        });
         confines.roots.extend(own);
         confines.limits.processes = confines.limits.processes.max(PROCESSES);
         confines

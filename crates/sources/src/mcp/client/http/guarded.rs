@@ -18,8 +18,8 @@ use reqwest::{
 };
 use rmcp::{
     model::{
-        ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorData, JsonRpcResponse, JsonRpcVersion2_0,
-        RequestId, ServerJsonRpcMessage, ServerResult,
+        ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorData, JsonRpcResponse,
+        JsonRpcVersion2_0, RequestId, ServerJsonRpcMessage, ServerResult,
     },
     transport::streamable_http_client::{
         AuthRequiredError, HttpStatusError, StreamableHttpClient, StreamableHttpError,
@@ -53,7 +53,12 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 impl Guarded {
     pub(super) fn new(client: Client, longest: usize, desk: Arc<Desk>) -> Self {
-        Self { client, longest, desk, streamed: Arc::default() }
+        Self {
+            client,
+            longest,
+            desk,
+            streamed: Arc::default(),
+        }
     }
 
     async fn post(
@@ -63,7 +68,10 @@ impl Guarded {
         session: Option<Arc<str>>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let mut request = self.client.post(uri).header(ACCEPT, "application/json, text/event-stream");
+        let mut request = self
+            .client
+            .post(uri)
+            .header(ACCEPT, "application/json, text/event-stream");
         let in_session = session.is_some();
         if let Some(session) = session {
             request = request.header(SESSION, session.as_ref());
@@ -74,7 +82,9 @@ impl Guarded {
         if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
             let challenge = text_of(&response, &WWW_AUTHENTICATE).unwrap_or_default();
             let told = format!("HTTP {} {challenge}", status.as_u16());
-            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(told)));
+            return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(
+                told,
+            )));
         }
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -88,7 +98,10 @@ impl Guarded {
         }
         let session = text_of(&response, &HeaderName::from_static(SESSION));
         if media.starts_with("text/event-stream") {
-            return Ok(StreamableHttpPostResponse::Sse(events(response, self.longest), session));
+            return Ok(StreamableHttpPostResponse::Sse(
+                events(response, self.longest),
+                session,
+            ));
         }
         let body = read(response, self.longest).await?;
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
@@ -100,7 +113,10 @@ impl Guarded {
             Some(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
             // Nobody waits for an answer to anything else.
             None if !is_request => Ok(StreamableHttpPostResponse::Accepted),
-            None => Err(odd(format!("its answer of {} bytes (`{media}`) is no message", body.len()))),
+            None => Err(odd(format!(
+                "its answer of {} bytes (`{media}`) is no message",
+                body.len()
+            ))),
         }
     }
 }
@@ -110,7 +126,11 @@ fn odd(text: String) -> Failed {
 }
 
 fn text_of(response: &Response, name: &HeaderName) -> Option<String> {
-    response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    response
+        .headers()
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned)
 }
 
 /// An answer, taken as it is: the SDK's reading of it loses what it does not know. It reads those it needs itself.
@@ -119,7 +139,9 @@ fn answer(body: &[u8], to: &ClientJsonRpcMessage) -> Option<ServerJsonRpcMessage
         if matches!(&request.request, ClientRequest::CustomRequest(asked) if asked.method != "tools/list"));
     if plain {
         let mut message: Value = serde_json::from_slice(body).ok()?;
-        let id = message.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+        let id = message
+            .get("id")
+            .and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
         if let (Some(id), Some(result)) = (id, message.get_mut("result").map(Value::take)) {
             let result = ServerResult::CustomResult(CustomResult(result));
             return Some(ServerJsonRpcMessage::Response(JsonRpcResponse {
@@ -141,7 +163,8 @@ async fn complaint(
 ) -> Result<StreamableHttpPostResponse, Failed> {
     let status = response.status();
     let after = text_of(&response, &RETRY_AFTER);
-    let busy = || StreamableHttpError::HttpStatus(HttpStatusError::new(status.as_u16(), after.clone()));
+    let busy =
+        || StreamableHttpError::HttpStatus(HttpStatusError::new(status.as_u16(), after.clone()));
     if status == StatusCode::TOO_MANY_REQUESTS {
         return Err(busy());
     }
@@ -167,17 +190,25 @@ async fn complaint(
             if let ClientJsonRpcMessage::Request(request) = message {
                 error.id = Some(request.id.clone());
             }
-            Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
+            Ok(StreamableHttpPostResponse::Json(
+                ServerJsonRpcMessage::Error(error),
+                None,
+            ))
         }
         // While there is no connection yet, what the server says of it is all that the operator has.
         _ if status.is_server_error() || !is_handshake(message) => Err(busy()),
-        _ => Err(odd(format!("HTTP {status}: {}", String::from_utf8_lossy(&body)))),
+        _ => Err(odd(format!(
+            "HTTP {status}: {}",
+            String::from_utf8_lossy(&body)
+        ))),
     }
 }
 
 /// Whether a message is the answer to another.
 fn answers(answer: &ServerJsonRpcMessage, to: &ClientJsonRpcMessage) -> bool {
-    let ClientJsonRpcMessage::Request(request) = to else { return false };
+    let ClientJsonRpcMessage::Request(request) = to else {
+        return false;
+    };
     match answer {
         ServerJsonRpcMessage::Response(response) => response.id == request.id,
         ServerJsonRpcMessage::Error(error) => error.id.as_ref() == Some(&request.id),
@@ -217,7 +248,9 @@ fn bounded<E: Error + Send + Sync + 'static>(
         let piece = piece.map_err(io::Error::other)?;
         match length.add(&piece) <= longest {
             true => Ok(piece),
-            false => Err(io::Error::other(format!("an event has more than {longest} bytes"))),
+            false => Err(io::Error::other(format!(
+                "an event has more than {longest} bytes"
+            ))),
         }
     };
     // Comments are no events: without a pause, a stream of compressed ones would keep its thread until it ends.
@@ -244,7 +277,12 @@ impl Length {
             self.event += 1;
             longest = longest.max(self.event);
             match byte {
-                b'\n' if self.line_empty => *self = Self { event: 0, line_empty: true },
+                b'\n' if self.line_empty => {
+                    *self = Self {
+                        event: 0,
+                        line_empty: true,
+                    }
+                }
                 b'\n' => self.line_empty = true,
                 b'\r' => {}
                 _ => self.line_empty = false,
@@ -287,7 +325,9 @@ impl StreamableHttpClient for Guarded {
         auth_token: Option<String>,
         custom_headers: Headers,
     ) -> Result<(), Failed> {
-        self.client.delete_session(uri, session_id, auth_token, custom_headers).await
+        self.client
+            .delete_session(uri, session_id, auth_token, custom_headers)
+            .await
     }
 
     async fn get_stream(
@@ -313,7 +353,8 @@ impl StreamableHttpClient for Guarded {
             Ok(_) => self.streamed.store(true, Ordering::Release),
             // From a server that never had one, it only means that there is none.
             Err(StreamableHttpError::Client(error))
-                if error.status() == Some(StatusCode::NOT_FOUND) && self.streamed.load(Ordering::Acquire) =>
+                if error.status() == Some(StatusCode::NOT_FOUND)
+                    && self.streamed.load(Ordering::Acquire) =>
             {
                 self.desk.expire();
             }
@@ -331,6 +372,7 @@ impl StreamableHttpClient for Guarded {
         custom_headers: Headers,
         _: usize,
     ) -> Result<Events, Failed> {
-        self.get_stream(uri, session_id, last_event_id, auth_token, custom_headers).await
+        self.get_stream(uri, session_id, last_event_id, auth_token, custom_headers)
+            .await
     }
 }

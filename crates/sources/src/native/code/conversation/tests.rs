@@ -66,21 +66,41 @@ fn frame(report: &Value) -> Vec<u8> {
 /// What the host makes of a process that sends this and leaves.
 fn hear(sent: &[Vec<u8>]) -> (Result<Ending, Broken>, Talk) {
     let sent = sent.concat();
-    Builder::new_current_thread().enable_all().build().unwrap().block_on(async move {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        tokio::spawn(async move {
-            // The host may hang up in the middle. The other end reads nothing, as a hostile one might.
-            let _ = theirs.write_all(&sent).await;
-        });
-        let context = CallContext::new(Arc::new(Port(SessionId::new("s"), Principal::agent("a"))));
-        let asked = Asked { granted: vec!["*".parse().unwrap()], wanted: None, most: 2 };
-        let mut talk = Talk::new(InnerCalls::new(context, asked), 100);
-        let limits = RunLimits { time_ms: 1000, memory_bytes: 1 << 20, printed_bytes: 100 };
-        let order = RunOrder { code: "1".to_owned(), inputs: Map::new(), functions: Vec::new(), limits };
-        let mut wire = Wire::new(ours);
-        let ended = timeout(Duration::from_secs(20), talk.run(&mut wire, order)).await.unwrap();
-        (ended, talk)
-    })
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(async move {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            tokio::spawn(async move {
+                // The host may hang up in the middle. The other end reads nothing, as a hostile one might.
+                let _ = theirs.write_all(&sent).await;
+            });
+            let context =
+                CallContext::new(Arc::new(Port(SessionId::new("s"), Principal::agent("a"))));
+            let asked = Asked {
+                granted: vec!["*".parse().unwrap()],
+                wanted: None,
+                most: 2,
+            };
+            let mut talk = Talk::new(InnerCalls::new(context, asked), 100);
+            let limits = RunLimits {
+                time_ms: 1000,
+                memory_bytes: 1 << 20,
+                printed_bytes: 100,
+            };
+            let order = RunOrder {
+                code: "1".to_owned(),
+                inputs: Map::new(),
+                functions: Vec::new(),
+                limits,
+            };
+            let mut wire = Wire::new(ours);
+            let ended = timeout(Duration::from_secs(20), talk.run(&mut wire, order))
+                .await
+                .unwrap();
+            (ended, talk)
+        })
 }
 
 fn ready() -> Vec<u8> {
@@ -109,26 +129,47 @@ fn a_process_that_breaks_them_is_not_listened_to() {
     let check = |sent: &[Vec<u8>], part: &str| {
         let (heard, talk) = hear(sent);
         let error = heard.unwrap_err();
-        let told = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-        assert!(format!("{error} {told}").contains(part), "{part}: {error:?}");
+        let told = std::error::Error::source(&error)
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        assert!(
+            format!("{error} {told}").contains(part),
+            "{part}: {error:?}"
+        );
         assert!(talk.printed.len() <= 100);
     };
     check(&[], "ended");
     check(&[ended()], "before it said that it is ready");
     check(&[ready(), ready()], "a second time");
-    check(&[frame(&json!({ "unfit": { "reason": "no seccomp" } }))], "cannot be confined: no seccomp");
+    check(
+        &[frame(&json!({ "unfit": { "reason": "no seccomp" } }))],
+        "cannot be confined: no seccomp",
+    );
     check(&[ready(), vec![0xff; 4]], "and the limit is");
-    check(&[ready(), b"\0\0\0\x02{}".to_vec()], "not what was agreed on");
-    check(&[ready(), frame(&json!({ "no_such": {} }))], "not what was agreed on");
+    check(
+        &[ready(), b"\0\0\0\x02{}".to_vec()],
+        "not what was agreed on",
+    );
+    check(
+        &[ready(), frame(&json!({ "no_such": {} }))],
+        "not what was agreed on",
+    );
     check(&[ready(), b"\0\0\0\x09{\"prin".to_vec()], "ended");
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let deep = format!(
         "{{\"ended\":{{\"unprinted\":0,\"worn\":false,\"ending\":{{\"value\":{{\"repr\":\"\",\"json\":{deep}}}}}}}}}"
     );
-    let deep = [&u32::try_from(deep.len()).unwrap().to_be_bytes()[..], deep.as_bytes()].concat();
+    let deep = [
+        &u32::try_from(deep.len()).unwrap().to_be_bytes()[..],
+        deep.as_bytes(),
+    ]
+    .concat();
     check(&[ready(), deep], "not what was agreed on");
     let printed = frame(&json!({ "printed": { "text": "x".repeat(60) } }));
-    check(&[ready(), printed.clone(), printed], "more printed text than it may");
+    check(
+        &[ready(), printed.clone(), printed],
+        "more printed text than it may",
+    );
 }
 
 #[test]
@@ -145,7 +186,12 @@ fn what_a_process_calls_is_looked_up_and_counted_here() {
     let (heard, talk) = hear(&[ready(), calls.concat(), ended()]);
     assert!(matches!(heard, Ok(Ending::Value { .. })), "{heard:?}");
     let records = serde_json::to_value(talk.calls.records()).unwrap();
-    let tools: Vec<&Value> = records.as_array().unwrap().iter().map(|record| &record["tool"]).collect();
+    let tools: Vec<&Value> = records
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| &record["tool"])
+        .collect();
     assert_eq!(
         tools,
         ["read_file", "read_file"],

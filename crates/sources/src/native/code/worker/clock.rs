@@ -1,5 +1,8 @@
 //! `datetime.now()` and `date.today()`: the time in UTC. A locked-down process has no time zones to look into.
-#![expect(clippy::disallowed_methods, reason = "the one place that tells code the time")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one place that tells code the time"
+)]
 
 use jiff::{Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
 use monty_types::{MontyDate, MontyDateTime, MontyObject, MontyTimeZone};
@@ -7,13 +10,19 @@ use monty_types::{MontyDate, MontyDateTime, MontyObject, MontyTimeZone};
 /// Today.
 pub(super) fn today() -> MontyObject {
     let now = utc();
-    MontyObject::Date(MontyDate { year: now.year().into(), month: part(now.month()), day: part(now.day()) })
+    MontyObject::Date(MontyDate {
+        year: now.year().into(),
+        month: part(now.month()),
+        day: part(now.day()),
+    })
 }
 
 /// Now, in the time zone asked for, or without one.
 pub(super) fn now(zone: Option<&MontyTimeZone>) -> MontyObject {
     let offset = zone.map_or(0, |zone| zone.offset_seconds);
-    let now = utc().checked_add(i64::from(offset).seconds()).unwrap_or_else(|_| utc());
+    let now = utc()
+        .checked_add(i64::from(offset).seconds())
+        .unwrap_or_else(|_| utc());
     MontyObject::DateTime(MontyDateTime {
         year: now.year().into(),
         month: part(now.month()),

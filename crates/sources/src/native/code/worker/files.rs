@@ -5,7 +5,8 @@
 //! asked of the host, and at the end of the run.
 
 use monty_types::{
-    ExcType, FileMode, MontyException, MontyFileHandle, MontyObject, OsFunctionCall, dir_stat, file_stat,
+    ExcType, FileMode, MontyException, MontyFileHandle, MontyObject, OsFunctionCall, dir_stat,
+    file_stat,
 };
 use serde_json::{Map, Value, json};
 
@@ -56,24 +57,24 @@ impl Run<'_> {
             OsFunctionCall::GetEnviron => Ok(MontyObject::dict(Vec::new())),
             OsFunctionCall::Getenv(asked) => Ok(asked.default.clone()),
             OsFunctionCall::Exists(path) => Ok(MontyObject::Bool(self.kind_of(path)?.is_some())),
-            OsFunctionCall::IsFile(path) => {
-                Ok(MontyObject::Bool(self.kind_of(path)?.as_deref() == Some("file")))
-            }
-            OsFunctionCall::IsDir(path) => {
-                Ok(MontyObject::Bool(self.kind_of(path)?.as_deref() == Some("directory")))
-            }
+            OsFunctionCall::IsFile(path) => Ok(MontyObject::Bool(
+                self.kind_of(path)?.as_deref() == Some("file"),
+            )),
+            OsFunctionCall::IsDir(path) => Ok(MontyObject::Bool(
+                self.kind_of(path)?.as_deref() == Some("directory"),
+            )),
             OsFunctionCall::Stat(path) => self.stat(path),
             OsFunctionCall::Iterdir(path) => self.list(path),
             OsFunctionCall::ReadText(path) => self.read(path).map(MontyObject::String),
-            OsFunctionCall::ReadBytes(path) => {
-                self.read(path).map(|text| MontyObject::Bytes(text.into_bytes()))
-            }
-            OsFunctionCall::WriteText(asked) => {
-                self.write(&asked.path, &asked.data).map(|()| characters(&asked.data))
-            }
-            OsFunctionCall::AppendText(asked) => {
-                self.append(&asked.path, &asked.data).map(|()| characters(&asked.data))
-            }
+            OsFunctionCall::ReadBytes(path) => self
+                .read(path)
+                .map(|text| MontyObject::Bytes(text.into_bytes())),
+            OsFunctionCall::WriteText(asked) => self
+                .write(&asked.path, &asked.data)
+                .map(|()| characters(&asked.data)),
+            OsFunctionCall::AppendText(asked) => self
+                .append(&asked.path, &asked.data)
+                .map(|()| characters(&asked.data)),
             OsFunctionCall::WriteBytes(asked) => {
                 let text = utf8(&asked.path, &asked.data)?;
                 self.write(&asked.path, text).map(|()| length(text.len()))
@@ -90,8 +91,10 @@ impl Run<'_> {
             | OsFunctionCall::Unlink(_)
             | OsFunctionCall::Rmdir(_)
             | OsFunctionCall::Rename(_) => {
-                let message =
-                    format!("`{}` is not available to this code; call a file tool by its name", call.name());
+                let message = format!(
+                    "`{}` is not available to this code; call a file tool by its name",
+                    call.name()
+                );
                 Err(refuse(ExcType::PermissionError, message))
             }
         }
@@ -101,7 +104,12 @@ impl Run<'_> {
     pub(super) fn flush_files(&mut self) -> Served<()> {
         self.files.opened = None;
         match self.files.written.take() {
-            Some(Written { path, content, dirty: true, .. }) => self.write_now(&path, &content, None),
+            Some(Written {
+                path,
+                content,
+                dirty: true,
+                ..
+            }) => self.write_now(&path, &content, None),
             Some(_) | None => Ok(()),
         }
     }
@@ -116,16 +124,28 @@ impl Run<'_> {
                 self.flush_files()?;
                 self.write_now(path, "", None)?;
                 let (path, content) = (path.to_owned(), String::new());
-                self.files.written = Some(Written { path, content, dirty: false, fresh: true });
+                self.files.written = Some(Written {
+                    path,
+                    content,
+                    dirty: false,
+                    fresh: true,
+                });
             }
             FileMode::Append(_) | FileMode::AppendUpdate(_) => self.append(path, "")?,
         }
-        Ok(MontyObject::FileHandle(MontyFileHandle { path: path.to_owned(), mode, position: 0 }))
+        Ok(MontyObject::FileHandle(MontyFileHandle {
+            path: path.to_owned(),
+            mode,
+            position: 0,
+        }))
     }
 
     fn write(&mut self, path: &str, text: &str) -> Served<()> {
-        if let Some(written) =
-            self.files.written.as_mut().filter(|written| written.path == path && written.fresh)
+        if let Some(written) = self
+            .files
+            .written
+            .as_mut()
+            .filter(|written| written.path == path && written.fresh)
         {
             written.fresh = false;
             written.dirty = !text.is_empty();
@@ -137,12 +157,22 @@ impl Run<'_> {
         self.flush_files()?;
         self.write_now(path, text, None)?;
         let (path, content) = (path.to_owned(), text.to_owned());
-        self.files.written = Some(Written { path, content, dirty: false, fresh: false });
+        self.files.written = Some(Written {
+            path,
+            content,
+            dirty: false,
+            fresh: false,
+        });
         Ok(())
     }
 
     fn append(&mut self, path: &str, text: &str) -> Served<()> {
-        if let Some(written) = self.files.written.as_mut().filter(|written| written.path == path) {
+        if let Some(written) = self
+            .files
+            .written
+            .as_mut()
+            .filter(|written| written.path == path)
+        {
             if written.content.len() + text.len() > FILE_BYTES {
                 return Err(too_large(path));
             }
@@ -161,7 +191,12 @@ impl Run<'_> {
         };
         content.push_str(text);
         self.write_now(path, &content, digest)?;
-        self.files.written = Some(Written { path: path.to_owned(), content, dirty: false, fresh: false });
+        self.files.written = Some(Written {
+            path: path.to_owned(),
+            content,
+            dirty: false,
+            fresh: false,
+        });
         Ok(())
     }
 
@@ -188,19 +223,32 @@ impl Run<'_> {
         loop {
             let arguments = object(json!({ "path": path, "offset": offset, "limit": u32::MAX }));
             let read = self.file_tool(FileTool::Read, arguments)?;
-            let flag = |name: &str| read.get(name).is_some_and(|value| *value != Value::Bool(false));
-            let Some(part) = read.get("text").and_then(Value::as_str).filter(|_| read["encoding"] == "utf-8")
+            let flag = |name: &str| {
+                read.get(name)
+                    .is_some_and(|value| *value != Value::Bool(false))
+            };
+            let Some(part) = read
+                .get("text")
+                .and_then(Value::as_str)
+                .filter(|_| read["encoding"] == "utf-8")
             else {
-                return Err(refuse(ExcType::ValueError, format!("`{path}` is not a text file")));
+                return Err(refuse(
+                    ExcType::ValueError,
+                    format!("`{path}` is not a text file"),
+                ));
             };
             if flag("lossy") || flag("cut_lines") {
-                let message =
-                    format!("`{path}` cannot be read exactly: it is not UTF-8, or a line is too long");
+                let message = format!(
+                    "`{path}` cannot be read exactly: it is not UTF-8, or a line is too long"
+                );
                 return Err(refuse(ExcType::ValueError, message));
             }
             text.push_str(part);
             if offset == 1 {
-                digest = read.get("sha256").and_then(Value::as_str).map(str::to_owned);
+                digest = read
+                    .get("sha256")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned);
             }
             match read.get("next_offset").and_then(Value::as_u64) {
                 Some(next) if text.len() <= FILE_BYTES && next > offset => offset = next,
@@ -214,7 +262,8 @@ impl Run<'_> {
     /// directory above tells it too.
     fn kind_of(&mut self, path: &str) -> Served<Option<String>> {
         self.flush_files()?;
-        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let text =
+            |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let found = match self.asked(FileTool::Info, object(json!({ "path": path })))? {
             Some(info) => info.map(|info| text(&info, "type")),
             None => {
@@ -224,15 +273,18 @@ impl Run<'_> {
                     return Ok(Some("directory".to_owned()));
                 }
                 self.entries(above).map(|entries| {
-                    let entry =
-                        entries.iter().find(|entry| text(entry, "path").is_some_and(|p| last(&p) == name));
+                    let entry = entries
+                        .iter()
+                        .find(|entry| text(entry, "path").is_some_and(|p| last(&p) == name));
                     entry.and_then(|entry| text(entry, "type"))
                 })
             }
         };
         match found {
             Ok(kind) => Ok(kind),
-            Err(Refused::Raise(error)) if error.exc_type() == ExcType::FileNotFoundError => Ok(None),
+            Err(Refused::Raise(error)) if error.exc_type() == ExcType::FileNotFoundError => {
+                Ok(None)
+            }
             Err(refused) => Err(refused),
         }
     }
@@ -242,8 +294,9 @@ impl Run<'_> {
         let info = self.file_tool(FileTool::Info, object(json!({ "path": path })))?;
         let text = |name: &str| info.get(name).and_then(Value::as_str).unwrap_or_default();
         let mode = i64::from_str_radix(text("mode"), 8).unwrap_or(0) & 0o777;
-        let modified =
-            text("modified").parse().map_or(0.0, |at: jiff::Timestamp| at.as_duration().as_secs_f64());
+        let modified = text("modified")
+            .parse()
+            .map_or(0.0, |at: jiff::Timestamp| at.as_duration().as_secs_f64());
         let size = info.get("size").and_then(Value::as_i64).unwrap_or(0);
         Ok(if text("type") == "directory" {
             dir_stat(mode, modified)
@@ -255,7 +308,10 @@ impl Run<'_> {
     fn list(&mut self, path: &str) -> Served<MontyObject> {
         self.flush_files()?;
         let entries = self.entries(path)?;
-        let names = entries.iter().filter_map(|entry| entry.get("path").and_then(Value::as_str)).map(last);
+        let names = entries
+            .iter()
+            .filter_map(|entry| entry.get("path").and_then(Value::as_str))
+            .map(last);
         let paths = names.map(|name| match path.trim_end_matches('/') {
             "." => name.to_owned(),
             above => format!("{above}/{name}"),
@@ -280,12 +336,23 @@ impl Run<'_> {
     }
 
     /// The tool's answer; `None` where the code does not have the tool.
-    fn asked(&mut self, tool: FileTool, keywords: Map<String, Value>) -> Served<Option<Served<Value>>> {
+    fn asked(
+        &mut self,
+        tool: FileTool,
+        keywords: Map<String, Value>,
+    ) -> Served<Option<Served<Value>>> {
         let function = Function::File(tool);
-        let (_, answer) = self.request(|id| Report::Call { id, function, positional: Vec::new(), keywords });
+        let (_, answer) = self.request(|id| Report::Call {
+            id,
+            function,
+            positional: Vec::new(),
+            keywords,
+        });
         match answer {
             Answer::Value(value) => Ok(Some(Ok(value))),
-            Answer::Raise { kind, message } => Ok(Some(Err(Refused::Raise(exception(kind, message))))),
+            Answer::Raise { kind, message } => {
+                Ok(Some(Err(Refused::Raise(exception(kind, message)))))
+            }
             Answer::Abort { message } => Err(Refused::Abort(abort(message))),
             Answer::Pending | Answer::Known | Answer::Unknown => Ok(None),
         }
@@ -314,7 +381,10 @@ fn length(count: usize) -> MontyObject {
 
 fn utf8<'a>(path: &str, bytes: &'a [u8]) -> Served<&'a str> {
     std::str::from_utf8(bytes).map_err(|_| {
-        refuse(ExcType::ValueError, format!("only text can be written, and this for `{path}` is not UTF-8"))
+        refuse(
+            ExcType::ValueError,
+            format!("only text can be written, and this for `{path}` is not UTF-8"),
+        )
     })
 }
 

@@ -24,9 +24,17 @@ pub(super) struct Gauge {
 impl Gauge {
     /// Opens what is needed, while that is still allowed.
     pub(super) fn new() -> Self {
-        let statm = open("/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
+        let statm = open(
+            "/proc/self/statm",
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .ok();
         let gauge = Self { statm, at_first: 0 };
-        Self { at_first: gauge.resident().unwrap_or(0), ..gauge }
+        Self {
+            at_first: gauge.resident().unwrap_or(0),
+            ..gauge
+        }
     }
 
     /// What the process has now does not count.
@@ -54,7 +62,12 @@ impl Gauge {
         let statm = self.statm.as_ref()?;
         seek(statm, SeekFrom::Start(0)).ok()?;
         let count = read(statm, &mut text).ok()?;
-        let pages: usize = std::str::from_utf8(&text[..count]).ok()?.split(' ').nth(1)?.parse().ok()?;
+        let pages: usize = std::str::from_utf8(&text[..count])
+            .ok()?
+            .split(' ')
+            .nth(1)?
+            .parse()
+            .ok()?;
         Some(pages * page_size())
     }
 }

@@ -110,7 +110,9 @@ impl Outlet {
     }
 
     fn write(&mut self, report: &Report) {
-        let sent = encode(report, REPORT_BYTES).ok().map(|frame| self.socket.write_all(&frame));
+        let sent = encode(report, REPORT_BYTES)
+            .ok()
+            .map(|frame| self.socket.write_all(&frame));
         if !matches!(sent, Some(Ok(()))) {
             process::exit(1);
         }
@@ -148,7 +150,10 @@ impl PrintWriterCallback for Outlet {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(LOOKS) {
             self.gauge.look();
-            if self.printed_since.is_some_and(|since| since.elapsed() > PRINTED_WAITS) {
+            if self
+                .printed_since
+                .is_some_and(|since| since.elapsed() > PRINTED_WAITS)
+            {
                 self.flush();
             }
         }

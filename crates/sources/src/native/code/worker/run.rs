@@ -18,7 +18,9 @@ use super::{
     outlet::Outlet,
     value::{NotJson, to_json, to_python},
 };
-use crate::native::code::frame::{Answer, Ending, Exception, Function, Order, Raised, Report, RunOrder};
+use crate::native::code::frame::{
+    Answer, Ending, Exception, Function, Order, Raised, Report, RunOrder,
+};
 
 /// The file name in tracebacks.
 const SCRIPT: &str = "code.py";
@@ -34,8 +36,13 @@ const LINE_BYTES: usize = 1000;
 /// Runs code from a clean start: nothing of the run before is left, because nothing of it was kept.
 pub(super) fn run(outlet: &mut Outlet, order: RunOrder) -> Ending {
     outlet.begin(order.limits.printed_bytes);
-    let mut run =
-        Run { outlet, next_id: 0, pending: HashMap::new(), arrived: Vec::new(), files: Files::default() };
+    let mut run = Run {
+        outlet,
+        next_id: 0,
+        pending: HashMap::new(),
+        arrived: Vec::new(),
+        files: Files::default(),
+    };
     let ended = run.drive(order);
     let ended = match (ended, run.flush_files()) {
         (Ok(_), Err(Refused::Raise(error) | Refused::Abort(error))) => Err(error),
@@ -61,14 +68,18 @@ type Progress = Result<RunProgress, MontyException>;
 
 impl Run<'_> {
     fn drive(&mut self, order: RunOrder) -> Result<MontyObject, MontyException> {
-        let (names, values): (Vec<_>, Vec<_>) =
-            order.inputs.into_iter().map(|(name, value)| (name, to_python(value))).unzip();
+        let (names, values): (Vec<_>, Vec<_>) = order
+            .inputs
+            .into_iter()
+            .map(|(name, value)| (name, to_python(value)))
+            .unzip();
         let limits = ResourceLimits::default()
             .max_duration(Duration::from_millis(order.limits.time_ms))
             .max_memory(usize::try_from(order.limits.memory_bytes).unwrap_or(usize::MAX))
             .max_recursion_depth(RECURSION);
         let program = MontyRun::new(order.code, SCRIPT, names, CompileOptions::default())?;
-        let mut progress = program.start(values, ResourceTracker::new(limits), self.outlet.printer())?;
+        let mut progress =
+            program.start(values, ResourceTracker::new(limits), self.outlet.printer())?;
         loop {
             progress = match progress {
                 RunProgress::Complete(value) => return Ok(value),
@@ -91,7 +102,10 @@ impl Run<'_> {
         if call.object_id.is_some() {
             return call.resume(ExtFunctionResult::NotFound(name), self.outlet.printer());
         }
-        let arguments = arguments_of(std::mem::take(&mut call.args), std::mem::take(&mut call.kwargs));
+        let arguments = arguments_of(
+            std::mem::take(&mut call.args),
+            std::mem::take(&mut call.kwargs),
+        );
         let answer = match arguments {
             Ok((positional, keywords)) => self.ask(|id| Report::Call {
                 id,
@@ -100,10 +114,19 @@ impl Run<'_> {
                 keywords,
             }),
             // A name that does not exist stays one, whatever it was given.
-            Err(reason) => match self.ask(|id| Report::Lookup { id, name: name.clone() }) {
+            Err(reason) => match self.ask(|id| Report::Lookup {
+                id,
+                name: name.clone(),
+            }) {
                 (id, Answer::Known) => {
                     let message = format!("{name}() was given {reason}, which has no JSON form");
-                    (id, Answer::Raise { kind: Exception::Value, message })
+                    (
+                        id,
+                        Answer::Raise {
+                            kind: Exception::Value,
+                            message,
+                        },
+                    )
                 }
                 unknown => unknown,
             },
@@ -122,9 +145,18 @@ impl Run<'_> {
         if lookup.object_id().is_some() {
             return lookup.resume(NameLookupResult::Undefined, self.outlet.printer());
         }
-        match self.ask(|id| Report::Lookup { id, name: lookup.name.clone() }).1 {
+        match self
+            .ask(|id| Report::Lookup {
+                id,
+                name: lookup.name.clone(),
+            })
+            .1
+        {
             Answer::Known => {
-                let function = MontyObject::Function { name: lookup.name.clone(), docstring: None };
+                let function = MontyObject::Function {
+                    name: lookup.name.clone(),
+                    docstring: None,
+                };
                 lookup.resume(function, self.outlet.printer())
             }
             Answer::Abort { message } => lookup.abort(abort(message), self.outlet.printer()),
@@ -137,8 +169,10 @@ impl Run<'_> {
     fn resolve_futures(&mut self, futures: ResolveFutures) -> Progress {
         let waited_for = |call: &u32| futures.pending_call_ids().contains(call);
         if !self.pending.values().any(waited_for) {
-            let stuck =
-                MontyException::new(ExcType::RuntimeError, Some("every task waits for another".into()));
+            let stuck = MontyException::new(
+                ExcType::RuntimeError,
+                Some("every task waits for another".into()),
+            );
             return futures.abort(stuck, self.outlet.printer());
         }
         loop {
@@ -169,11 +203,20 @@ impl Run<'_> {
             Ok(()) => self.request(report),
             Err(Refused::Raise(error)) => {
                 let message = error.into_message().unwrap_or_default();
-                (0, Answer::Raise { kind: Exception::Runtime, message })
+                (
+                    0,
+                    Answer::Raise {
+                        kind: Exception::Runtime,
+                        message,
+                    },
+                )
             }
-            Err(Refused::Abort(error)) => {
-                (0, Answer::Abort { message: error.into_message().unwrap_or_default() })
-            }
+            Err(Refused::Abort(error)) => (
+                0,
+                Answer::Abort {
+                    message: error.into_message().unwrap_or_default(),
+                },
+            ),
         }
     }
 
@@ -183,7 +226,11 @@ impl Run<'_> {
         let id = self.next_id;
         self.outlet.send(&report(id));
         loop {
-            if let Some(place) = self.arrived.iter().position(|(answered, _)| *answered == id) {
+            if let Some(place) = self
+                .arrived
+                .iter()
+                .position(|(answered, _)| *answered == id)
+            {
                 return self.arrived.swap_remove(place);
             }
             self.receive();
@@ -203,12 +250,21 @@ fn arguments_of(
     positional: Vec<MontyObject>,
     keywords: Vec<(MontyObject, MontyObject)>,
 ) -> Result<(Vec<Value>, Map<String, Value>), NotJson> {
-    let positional = positional.into_iter().map(to_json).collect::<Result<_, _>>()?;
+    let positional = positional
+        .into_iter()
+        .map(to_json)
+        .collect::<Result<_, _>>()?;
     let keyword = |(name, value): (MontyObject, MontyObject)| match name {
         MontyObject::String(name) => Ok((name, to_json(value)?)),
         other => Err(NotJson::Key(other.type_name().to_owned())),
     };
-    Ok((positional, keywords.into_iter().map(keyword).collect::<Result<_, _>>()?))
+    Ok((
+        positional,
+        keywords
+            .into_iter()
+            .map(keyword)
+            .collect::<Result<_, _>>()?,
+    ))
 }
 
 fn result_of(answer: Answer, name: String) -> ExtFunctionResult {
@@ -237,7 +293,10 @@ pub(super) fn abort(message: String) -> MontyException {
 }
 
 fn ending_of(value: MontyObject) -> Ending {
-    let mut repr = Capped { text: String::new(), room: TEXT_BYTES };
+    let mut repr = Capped {
+        text: String::new(),
+        room: TEXT_BYTES,
+    };
     // Writing stops where the room ends, so that a large value is not spelled out for nothing.
     let whole = match &value {
         MontyObject::String(text) => write!(repr, "{}", StringRepr(text)),
@@ -250,10 +309,17 @@ fn ending_of(value: MontyObject) -> Ending {
     let size = |json: &Value| serde_json::to_vec(json).map_or(usize::MAX, |bytes| bytes.len());
     let (json, not_json) = match to_json(value) {
         Ok(json) if size(&json) <= JSON_BYTES => (Some(json), None),
-        Ok(_) => (None, Some(format!("it takes more than {JSON_BYTES} bytes as JSON"))),
+        Ok(_) => (
+            None,
+            Some(format!("it takes more than {JSON_BYTES} bytes as JSON")),
+        ),
         Err(reason) => (None, Some(reason.to_string())),
     };
-    Ending::Value { json, repr: repr.text, not_json }
+    Ending::Value {
+        json,
+        repr: repr.text,
+        not_json,
+    }
 }
 
 fn raised(error: &MontyException) -> Raised {
@@ -304,6 +370,10 @@ impl Write for Capped {
         let end = text.floor_char_boundary(text.len().min(self.room));
         self.text.push_str(&text[..end]);
         self.room -= end;
-        if end < text.len() { Err(fmt::Error) } else { Ok(()) }
+        if end < text.len() {
+            Err(fmt::Error)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -30,7 +30,9 @@ pub(super) fn to_python(value: Value) -> MontyObject {
         Value::String(text) => MontyObject::String(text),
         Value::Array(items) => MontyObject::List(items.into_iter().map(to_python).collect()),
         Value::Object(map) => MontyObject::Dict(
-            map.into_iter().map(|(key, value)| (MontyObject::String(key), to_python(value))).collect(),
+            map.into_iter()
+                .map(|(key, value)| (MontyObject::String(key), to_python(value)))
+                .collect(),
         ),
     }
 }
@@ -66,9 +68,12 @@ fn beneath(object: MontyObject, depth: usize) -> Result<Value, NotJson> {
         | MontyObject::Tuple(items)
         | MontyObject::Set(items)
         | MontyObject::FrozenSet(items)
-        | MontyObject::NamedTuple { values: items, .. } => {
-            Value::Array(items.into_iter().map(|item| beneath(item, depth)).collect::<Result<_, _>>()?)
-        }
+        | MontyObject::NamedTuple { values: items, .. } => Value::Array(
+            items
+                .into_iter()
+                .map(|item| beneath(item, depth))
+                .collect::<Result<_, _>>()?,
+        ),
         MontyObject::Dict(pairs) => pairs_to_json(pairs, depth)?,
         MontyObject::ClassInstance(instance) => pairs_to_json(instance.attrs, depth)?,
         // A value that stands for one nested too deeply, in the interpreter's words.
@@ -114,14 +119,33 @@ mod tests {
 
     #[test]
     fn what_json_cannot_say_is_named() {
-        let check = |object: MontyObject, expected: NotJson| assert_eq!(to_json(object), Err(expected));
-        check(MontyObject::Float(f64::NAN), NotJson::NotFinite("nan".to_owned()));
-        check(MontyObject::Float(f64::NEG_INFINITY), NotJson::NotFinite("-inf".to_owned()));
-        check(MontyObject::BigInt((u128::from(u64::MAX) + 1).into()), NotJson::TooBig);
-        check(MontyObject::BigInt((i128::from(i64::MIN) - 1).into()), NotJson::TooBig);
-        check(MontyObject::Bytes(vec![1]), NotJson::Type("bytes".to_owned()));
+        let check =
+            |object: MontyObject, expected: NotJson| assert_eq!(to_json(object), Err(expected));
+        check(
+            MontyObject::Float(f64::NAN),
+            NotJson::NotFinite("nan".to_owned()),
+        );
+        check(
+            MontyObject::Float(f64::NEG_INFINITY),
+            NotJson::NotFinite("-inf".to_owned()),
+        );
+        check(
+            MontyObject::BigInt((u128::from(u64::MAX) + 1).into()),
+            NotJson::TooBig,
+        );
+        check(
+            MontyObject::BigInt((i128::from(i64::MIN) - 1).into()),
+            NotJson::TooBig,
+        );
+        check(
+            MontyObject::Bytes(vec![1]),
+            NotJson::Type("bytes".to_owned()),
+        );
         let pair = |key| MontyObject::dict(vec![(key, MontyObject::None)]);
-        check(pair(MontyObject::Float(1.0)), NotJson::Key("float".to_owned()));
+        check(
+            pair(MontyObject::Float(1.0)),
+            NotJson::Key("float".to_owned()),
+        );
         assert_eq!(to_json(pair(MontyObject::Int(1))), Ok(json!({ "1": null })));
         let deep = (0..200).fold(MontyObject::None, |inner, _| MontyObject::List(vec![inner]));
         check(deep, NotJson::TooDeep);

@@ -70,22 +70,58 @@ impl MisfitKind {
 impl fmt::Display for MisfitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound { line, expected, found: Some(found) } => {
-                write!(f, "line {line} is `{}`, expected was `{}`", shown(found), shown(expected))
+            Self::NotFound {
+                line,
+                expected,
+                found: Some(found),
+            } => {
+                write!(
+                    f,
+                    "line {line} is `{}`, expected was `{}`",
+                    shown(found),
+                    shown(expected)
+                )
             }
-            Self::NotFound { line, expected, found: None } => {
-                write!(f, "the file ends before line {line}, expected was `{}`", shown(expected))
+            Self::NotFound {
+                line,
+                expected,
+                found: None,
+            } => {
+                write!(
+                    f,
+                    "the file ends before line {line}, expected was `{}`",
+                    shown(expected)
+                )
             }
-            Self::Blanks { line } => write!(f, "the lines from {line} on differ from it only in blanks"),
+            Self::Blanks { line } => {
+                write!(f, "the lines from {line} on differ from it only in blanks")
+            }
             Self::OutOfOrder { line } => {
-                write!(f, "its lines stand at line {line}, before those of an earlier hunk")
+                write!(
+                    f,
+                    "its lines stand at line {line}, before those of an earlier hunk"
+                )
             }
             Self::Ambiguous { lines } => {
-                let told: Vec<_> = lines.iter().take(TOLD_PLACES).map(usize::to_string).collect();
-                let more = if lines.len() > TOLD_PLACES { " and more" } else { "" };
-                write!(f, "its lines stand at several places, from lines {}{more} on", told.join(", "))
+                let told: Vec<_> = lines
+                    .iter()
+                    .take(TOLD_PLACES)
+                    .map(usize::to_string)
+                    .collect();
+                let more = if lines.len() > TOLD_PLACES {
+                    " and more"
+                } else {
+                    ""
+                };
+                write!(
+                    f,
+                    "its lines stand at several places, from lines {}{more} on",
+                    told.join(", ")
+                )
             }
-            Self::NothingAbove { text } => write!(f, "there is no line `{}` for its `@@`", shown(text)),
+            Self::NothingAbove { text } => {
+                write!(f, "there is no line `{}` for its `@@`", shown(text))
+            }
             Self::BeyondEnd { line, lines } => {
                 write!(f, "it adds behind line {line}, and the file has {lines}")
             }
@@ -120,11 +156,21 @@ pub(super) fn apply(
     }
     let lines = split(text);
     let index = Index::new(lines.iter().map(|line| line.text));
-    let mut patched =
-        Patched { lines: &lines, result: Vec::new(), done: 0, drift: 0, end: EndOfFile::AsBefore };
+    let mut patched = Patched {
+        lines: &lines,
+        result: Vec::new(),
+        done: 0,
+        drift: 0,
+        end: EndOfFile::AsBefore,
+    };
     for hunk in hunks {
         go_on()?;
-        let misfit = |kind| HunkError::Misfit(Misfit { patch_line: hunk.patch_line, kind });
+        let misfit = |kind| {
+            HunkError::Misfit(Misfit {
+                patch_line: hunk.patch_line,
+                kind,
+            })
+        };
         let at = patched.find(&index, hunk).map_err(misfit)?;
         patched.put(hunk, at);
     }
@@ -161,7 +207,9 @@ impl<'t> Patched<'t> {
         if wanted.is_empty() {
             return self.gap(hunk, from);
         }
-        let stated = hunk.stated.and_then(|line| line.saturating_sub(1).checked_add_signed(self.drift));
+        let stated = hunk
+            .stated
+            .and_then(|line| line.saturating_sub(1).checked_add_signed(self.drift));
         if let Some(at) = stated.filter(|at| *at >= self.done && index.stands_at(&wanted, *at)) {
             return Ok(at);
         }
@@ -177,7 +225,9 @@ impl<'t> Patched<'t> {
             [only] => Ok(*only),
             // The line behind `@@` says which one: the first below it.
             [first, ..] if !hunk.below.is_empty() => Ok(*first),
-            several => Err(MisfitKind::Ambiguous { lines: several.iter().map(|at| at + 1).collect() }),
+            several => Err(MisfitKind::Ambiguous {
+                lines: several.iter().map(|at| at + 1).collect(),
+            }),
         }
     }
 
@@ -189,9 +239,14 @@ impl<'t> Patched<'t> {
             let at = exact.or_else(|| rest.iter().position(|line| line.text.trim() == text.trim()));
             // What stands above a hunk may have been context of the one before.
             let at = at.map(|at| from + at + 1).or_else(|| {
-                self.lines[..from].iter().rposition(|line| line.text.trim() == text.trim()).map(|_| from)
+                self.lines[..from]
+                    .iter()
+                    .rposition(|line| line.text.trim() == text.trim())
+                    .map(|_| from)
             });
-            at.ok_or_else(|| MisfitKind::NothingAbove { text: (*text).to_owned() })
+            at.ok_or_else(|| MisfitKind::NothingAbove {
+                text: (*text).to_owned(),
+            })
         })
     }
 
@@ -201,7 +256,10 @@ impl<'t> Patched<'t> {
             _ if hunk.at_end => Ok(self.lines.len()),
             Some(line) => match line.checked_add_signed(self.drift) {
                 Some(at) if (self.done..=self.lines.len()).contains(&at) => Ok(at),
-                Some(_) | None => Err(MisfitKind::BeyondEnd { line, lines: self.lines.len() }),
+                Some(_) | None => Err(MisfitKind::BeyondEnd {
+                    line,
+                    lines: self.lines.len(),
+                }),
             },
             None if !hunk.below.is_empty() => Ok(from),
             None => Ok(self.lines.len()),
@@ -212,12 +270,17 @@ impl<'t> Patched<'t> {
         if let [before, ..] = index.search(wanted, 0, 1).found.as_slice() {
             return MisfitKind::OutOfOrder { line: before + 1 };
         }
-        let loose: Vec<Cow<'_, str>> = self.lines[self.done..].iter().map(|line| words(line.text)).collect();
+        let loose: Vec<Cow<'_, str>> = self.lines[self.done..]
+            .iter()
+            .map(|line| words(line.text))
+            .collect();
         let loosely: Vec<Cow<'_, str>> = wanted.iter().map(|line| words(line)).collect();
         let loosely: Vec<&str> = loosely.iter().map(|line| &**line).collect();
         let blanks = Index::new(loose.iter().map(|line| &**line)).search(&loosely, 0, 1);
         if let [at, ..] = blanks.found.as_slice() {
-            return MisfitKind::Blanks { line: self.done + at + 1 };
+            return MisfitKind::Blanks {
+                line: self.done + at + 1,
+            };
         }
         let (at, count) = longest;
         let line = if count == 0 { self.done } else { at + count };
@@ -257,15 +320,23 @@ impl<'t> Patched<'t> {
 
     /// How lines end where a hunk stands.
     fn end_around(&self, at: usize) -> LineEnd {
-        let around =
-            [self.lines.get(at), at.checked_sub(1).map(|before| &self.lines[before]), self.lines.first()];
+        let around = [
+            self.lines.get(at),
+            at.checked_sub(1).map(|before| &self.lines[before]),
+            self.lines.first(),
+        ];
         let ends = around.into_iter().flatten().map(|line| line.end);
-        ends.into_iter().find(|end| *end != LineEnd::Open).unwrap_or(LineEnd::Newline)
+        ends.into_iter()
+            .find(|end| *end != LineEnd::Open)
+            .unwrap_or(LineEnd::Newline)
     }
 
     fn finish(mut self, result: &mut String) {
         self.result.extend_from_slice(&self.lines[self.done..]);
-        let was_open = self.lines.last().is_some_and(|line| line.end == LineEnd::Open);
+        let was_open = self
+            .lines
+            .last()
+            .is_some_and(|line| line.end == LineEnd::Open);
         let open = match self.end {
             EndOfFile::AsBefore => was_open,
             EndOfFile::Open => true,
@@ -275,8 +346,16 @@ impl<'t> Patched<'t> {
         let last = self.result.len().saturating_sub(1);
         for (at, line) in self.result.iter().enumerate() {
             result.push_str(line.text);
-            let ends = if line.end == LineEnd::Open { end } else { line.end };
-            result.push_str(if at == last && open { "" } else { ends.as_str() });
+            let ends = if line.end == LineEnd::Open {
+                end
+            } else {
+                line.end
+            };
+            result.push_str(if at == last && open {
+                ""
+            } else {
+                ends.as_str()
+            });
         }
     }
 }

@@ -71,7 +71,10 @@ pub(super) enum Side {
 impl<'p> Hunk<'p> {
     /// The lines that must stand in the file.
     pub(super) fn old_lines(&self) -> impl Iterator<Item = &'p str> {
-        self.lines.iter().filter(|(side, _)| *side != Side::New).map(|(_, text)| *text)
+        self.lines
+            .iter()
+            .filter(|(side, _)| *side != Side::New)
+            .map(|(_, text)| *text)
     }
 
     /// Reads one line of a hunk. `false`: it is none.
@@ -90,7 +93,8 @@ impl<'p> Hunk<'p> {
 
     /// Empty lines between hunks and files are no context.
     fn drop_blank_end(&mut self, blank_lines: usize) {
-        self.lines.truncate(self.lines.len() - blank_lines.min(self.lines.len()));
+        self.lines
+            .truncate(self.lines.len() - blank_lines.min(self.lines.len()));
     }
 
     fn is_empty(&self) -> bool {
@@ -108,7 +112,9 @@ pub(super) struct ParseError {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Problem {
-    #[error("there is no change in it; begin with `*** Begin Patch`, or with `--- a/FILE` and `+++ b/FILE`")]
+    #[error(
+        "there is no change in it; begin with `*** Begin Patch`, or with `--- a/FILE` and `+++ b/FILE`"
+    )]
     NoPatch,
     #[error("`*** End Patch` is missing, so the patch may be cut off")]
     NoEnd,
@@ -148,7 +154,10 @@ pub(super) enum Problem {
 
 impl Problem {
     fn at(self, line: usize) -> ParseError {
-        ParseError { line, problem: self }
+        ParseError {
+            line,
+            problem: self,
+        }
     }
 }
 
@@ -159,7 +168,10 @@ impl<'p> Patch<'p> {
             return Err(Problem::TooManyLines.at(MAX_LINES + 1));
         }
         let lines: Vec<&str> = text.lines().collect();
-        let begin = lines.iter().position(|line| !line.trim().is_empty()).unwrap_or(0);
+        let begin = lines
+            .iter()
+            .position(|line| !line.trim().is_empty())
+            .unwrap_or(0);
         let files = match lines.get(begin).map(|line| line.trim()) {
             Some(envelope::BEGIN) => envelope::parse(&lines, begin + 1)?,
             Some(_) | None => unified::parse(&lines)?,
@@ -204,7 +216,11 @@ fn numbers(header: &str) -> Option<Numbers> {
     };
     let (start, old) = side(words.next()?, '-')?;
     let (_, new) = side(words.next()?, '+')?;
-    Some(Numbers { start: start.min(LAST_LINE), old, new })
+    Some(Numbers {
+        start: start.min(LAST_LINE),
+        old,
+        new,
+    })
 }
 
 /// Checks a hunk that is complete and adds it.

@@ -58,10 +58,12 @@ impl PatchError {
                 let hint = "nothing was changed; read the file again and copy its lines exactly";
                 failure.code(misfit.kind.code()).hint(hint)
             }
-            Self::Exists { .. } => {
-                failure.code("exists").hint("update the file, or delete it in another patch first")
-            }
-            Self::Twice { .. } => failure.code("changed_twice").hint("put all its hunks into one part"),
+            Self::Exists { .. } => failure
+                .code("exists")
+                .hint("update the file, or delete it in another patch first"),
+            Self::Twice { .. } => failure
+                .code("changed_twice")
+                .hint("put all its hunks into one part"),
             Self::NotAll { .. } => failure.code("no_match"),
             Self::Nothing { .. } => failure.code("no_change"),
             Self::TooManyLines { .. } => failure.code("too_large").hint("use `edit_file`"),
@@ -111,9 +113,17 @@ pub(super) fn apply(
     patch: &Patch<'_>,
     stop: &StopSign,
 ) -> Result<Applied, PatchError> {
-    let mut planner = Planner { workspace, stop, places: HashSet::new(), held: 0 };
-    let planned: Vec<Planned<'_>> =
-        patch.files.iter().map(|file| planner.plan(file)).collect::<Result<_, _>>()?;
+    let mut planner = Planner {
+        workspace,
+        stop,
+        places: HashSet::new(),
+        held: 0,
+    };
+    let planned: Vec<Planned<'_>> = patch
+        .files
+        .iter()
+        .map(|file| planner.plan(file))
+        .collect::<Result<_, _>>()?;
     let (mut steps, mut changes) = (Vec::new(), Vec::new());
     for planned in planned {
         planned.stage(workspace, stop, &mut steps, &mut changes)?;
@@ -145,24 +155,46 @@ impl Planner<'_> {
     fn plan<'p>(&mut self, file: &FilePatch<'p>) -> Result<Planned<'p>, PatchError> {
         self.stop.check()?;
         match &file.change {
-            Change::Add { content, executable } => {
+            Change::Add {
+                content,
+                executable,
+            } => {
                 self.free(file.path)?;
                 self.hold(content.len())?;
-                let mode = if *executable { NewMode::Executable } else { NewMode::Plain };
-                Ok(Planned { source: None, target: Some(file.path), content: Some(content.clone()), mode })
+                let mode = if *executable {
+                    NewMode::Executable
+                } else {
+                    NewMode::Plain
+                };
+                Ok(Planned {
+                    source: None,
+                    target: Some(file.path),
+                    content: Some(content.clone()),
+                    mode,
+                })
             }
             Change::Delete { hunks } => {
                 let source = self.existing(file.path, LastLink::Keep)?;
                 if !hunks.is_empty() && !self.hunks_applied(&source, hunks)?.is_empty() {
                     return Err(PatchError::NotAll { path: source.path });
                 }
-                Ok(Planned { source: Some(source), target: None, content: None, mode: NewMode::Plain })
+                Ok(Planned {
+                    source: Some(source),
+                    target: None,
+                    content: None,
+                    mode: NewMode::Plain,
+                })
             }
             Change::Update { hunks, move_to } => {
-                let link = if move_to.is_some() { LastLink::Keep } else { LastLink::Follow };
+                let link = if move_to.is_some() {
+                    LastLink::Keep
+                } else {
+                    LastLink::Follow
+                };
                 let source = self.existing(file.path, link)?;
                 let content = self.hunks_applied(&source, hunks)?;
-                let unchanged = source.old.as_ref().and_then(|old| old.text()) == Some(content.as_str());
+                let unchanged =
+                    source.old.as_ref().and_then(|old| old.text()) == Some(content.as_str());
                 if unchanged && move_to.is_none() {
                     return Err(PatchError::Nothing { path: source.path });
                 }
@@ -182,19 +214,35 @@ impl Planner<'_> {
 
     /// A file to change or delete.
     fn existing(&mut self, given: &str, last_link: LastLink) -> Result<Target, PatchError> {
-        let opening = Opening { given, wish: Wish::Content, missing: IfMissing::Fail, last_link };
+        let opening = Opening {
+            given,
+            wish: Wish::Content,
+            missing: IfMissing::Fail,
+            last_link,
+        };
         let target = Target::open(self.workspace, opening, self.stop)?;
         self.once(target.path.clone())?;
-        self.hold(target.old.as_ref().and_then(|old| old.content.as_ref()).map_or(0, Vec::len))?;
+        self.hold(
+            target
+                .old
+                .as_ref()
+                .and_then(|old| old.content.as_ref())
+                .map_or(0, Vec::len),
+        )?;
         Ok(target)
     }
 
     /// A name nothing may have.
     fn free(&mut self, given: &str) -> Result<(), PatchError> {
         let path_error = |error| PatchError::Write(WriteError::Path(error));
-        let requested =
-            self.workspace.request(given).map_err(|refusal| path_error(PathError::from(refusal)))?;
-        let located = self.workspace.locate(&requested).and_then(|located| located.writable(given));
+        let requested = self
+            .workspace
+            .request(given)
+            .map_err(|refusal| path_error(PathError::from(refusal)))?;
+        let located = self
+            .workspace
+            .locate(&requested)
+            .and_then(|located| located.writable(given));
         let located = located.map_err(path_error)?;
         let path = located.whole_path().to_string_lossy().into_owned();
         match located.found {
@@ -210,12 +258,19 @@ impl Planner<'_> {
         }
     }
 
-    fn hunks_applied(&self, source: &Target, hunks: &[super::patch::Hunk<'_>]) -> Result<String, PatchError> {
+    fn hunks_applied(
+        &self,
+        source: &Target,
+        hunks: &[super::patch::Hunk<'_>],
+    ) -> Result<String, PatchError> {
         let path = || source.path.clone();
         let text = source.old.as_ref().and_then(|old| old.text());
         let text = text.ok_or_else(|| WriteError::NotText { path: path() })?;
         hunks::apply(text, hunks, &|| self.stop.check()).map_err(|error| match error {
-            HunkError::Misfit(misfit) => PatchError::Misfit { path: path(), misfit },
+            HunkError::Misfit(misfit) => PatchError::Misfit {
+                path: path(),
+                misfit,
+            },
             HunkError::TooManyLines => PatchError::TooManyLines { path: path() },
             HunkError::Stopped(stopped) => PatchError::Stopped(stopped),
         })
@@ -241,7 +296,11 @@ impl Planned<'_> {
     ) -> Result<(), PatchError> {
         let old = self.source.as_ref().and_then(|source| source.old.as_ref());
         let mut change = FileChange {
-            path: self.source.as_ref().map(|source| source.path.clone()).unwrap_or_default(),
+            path: self
+                .source
+                .as_ref()
+                .map(|source| source.path.clone())
+                .unwrap_or_default(),
             from: None,
             old: old.and_then(|old| old.text()).map(str::to_owned),
             previous_sha256: old.and_then(|old| old.sha256.clone()),
@@ -252,7 +311,12 @@ impl Planned<'_> {
         let mut target = None;
         if let Some(given) = self.target {
             let (missing, last_link) = (IfMissing::CreateDirectories, LastLink::Follow);
-            let opening = Opening { given, wish: Wish::IfCheap, missing, last_link };
+            let opening = Opening {
+                given,
+                wish: Wish::IfCheap,
+                missing,
+                last_link,
+            };
             let mut new = Target::open(workspace, opening, stop)?;
             if new.old.is_some() {
                 return Err(PatchError::Exists { path: new.path });
@@ -264,7 +328,11 @@ impl Planned<'_> {
         }
         match (target, self.source, &change.new) {
             (Some(target), source, Some(content)) => {
-                change.kind = if source.is_some() { ChangeKind::Moved } else { ChangeKind::Added };
+                change.kind = if source.is_some() {
+                    ChangeKind::Moved
+                } else {
+                    ChangeKind::Added
+                };
                 change.from = source.is_some().then(|| std::mem::take(&mut change.path));
                 change.path.clone_from(&target.path);
                 let staged = target.stage(content.as_bytes(), stop)?;
@@ -331,9 +399,14 @@ fn commit(steps: Vec<Step>, stop: &StopSign) -> Result<Option<Stuck>, WriteError
         match result {
             Ok(step) => done.push(step),
             Err(reason) => {
-                let undone = done.into_iter().rev().map(|step| (step.path(), step.undo()));
-                let changed: Vec<_> =
-                    undone.filter(|(_, undone)| undone.is_err()).map(|(path, _)| path).collect();
+                let undone = done
+                    .into_iter()
+                    .rev()
+                    .map(|step| (step.path(), step.undo()));
+                let changed: Vec<_> = undone
+                    .filter(|(_, undone)| undone.is_err())
+                    .map(|(path, _)| path)
+                    .collect();
                 return match changed.is_empty() {
                     true => Err(reason),
                     false => Ok(Some(Stuck { reason, changed })),

@@ -62,14 +62,25 @@ pub(super) fn output(applied: Applied) -> Result<ToolOutput, serde_json::Error> 
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         let whole = change.kind == ChangeKind::Added;
         let diff = diff::unified(&change.path, if whole { None } else { old }, new);
-        let counts =
-            diff.as_ref().map_or(String::new(), |diff| format!(" (+{} -{})", diff.added, diff.removed));
+        let counts = diff.as_ref().map_or(String::new(), |diff| {
+            format!(" (+{} -{})", diff.added, diff.removed)
+        });
         // Writing to a `String` cannot fail.
         let _ = match (stays, &change.from) {
             (false, _) => writeln!(list, "not changed: {}", shown(&change.path)),
-            (true, None) => writeln!(list, "{} {}{counts}", change.kind.as_str(), shown(&change.path)),
+            (true, None) => writeln!(
+                list,
+                "{} {}{counts}",
+                change.kind.as_str(),
+                shown(&change.path)
+            ),
             (true, Some(from)) => {
-                writeln!(list, "moved {} to {}{counts}", shown(from), shown(&change.path))
+                writeln!(
+                    list,
+                    "moved {} to {}{counts}",
+                    shown(from),
+                    shown(&change.path)
+                )
             }
         };
         // Of a file that is new or gone the caller knows enough.
@@ -86,17 +97,34 @@ pub(super) fn output(applied: Applied) -> Result<ToolOutput, serde_json::Error> 
     }
     let count = files.len();
     let summary = match &stuck {
-        None => format!("patched {count} {}", if count == 1 { "file" } else { "files" }),
+        None => format!(
+            "patched {count} {}",
+            if count == 1 { "file" } else { "files" }
+        ),
         Some(stuck) => format!(
             "patched in part: {}; {} could not be put back",
             stuck.reason,
-            stuck.changed.iter().map(|path| format!("`{}`", shown(path))).collect::<Vec<_>>().join(", ")
+            stuck
+                .changed
+                .iter()
+                .map(|path| format!("`{}`", shown(path)))
+                .collect::<Vec<_>>()
+                .join(", ")
         ),
     };
-    let text = if stuck.is_some() { format!("{summary}\n{list}{diffs}") } else { format!("{list}{diffs}") };
+    let text = if stuck.is_some() {
+        format!("{summary}\n{list}{diffs}")
+    } else {
+        format!("{list}{diffs}")
+    };
     let structured = serde_json::to_value(PatchResult { files })?;
-    let output = ToolOutput::text(text).with_summary(summary).with_structured(structured);
-    Ok(ToolOutput { partial: stuck.is_some(), ..output })
+    let output = ToolOutput::text(text)
+        .with_summary(summary)
+        .with_structured(structured);
+    Ok(ToolOutput {
+        partial: stuck.is_some(),
+        ..output
+    })
 }
 
 fn changed_file(change: FileChange, stays: bool, diff: Option<diff::Diff>) -> ChangedFile {
@@ -132,6 +160,8 @@ impl ChangeKind {
 
 impl super::plan::Stuck {
     fn touches(&self, change: &FileChange) -> bool {
-        self.changed.iter().any(|path| *path == change.path || Some(path) == change.from.as_ref())
+        self.changed
+            .iter()
+            .any(|path| *path == change.path || Some(path) == change.from.as_ref())
     }
 }

@@ -45,7 +45,11 @@ pub(super) enum DeleteError {
     #[error("`{}` was deleted, but that could not be made durable: {source}", shown(.path))]
     NotDurable { path: String, source: io::Error },
     #[error("{deleted} things in `{}` were deleted, the rest is still there: {reason}", shown(.path))]
-    Midway { path: String, deleted: u64, reason: Box<DeleteError> },
+    Midway {
+        path: String,
+        deleted: u64,
+        reason: Box<DeleteError>,
+    },
 }
 
 impl DeleteError {
@@ -53,13 +57,14 @@ impl DeleteError {
         let failure = ToolFailure::of(self.class(), self.to_string()).code(self.code());
         match self {
             Self::Stopped(stopped) => stopped.into_failure(),
-            Self::NotEmpty { .. } => {
-                failure.hint("`recursive: true` deletes it with all that is in it").untouched()
-            }
+            Self::NotEmpty { .. } => failure
+                .hint("`recursive: true` deletes it with all that is in it")
+                .untouched(),
             Self::Midway { .. } | Self::NotDurable { .. } => failure,
-            Self::Io { .. } | Self::TooDeep { .. } | Self::OtherFileSystem { .. } | Self::Root { .. } => {
-                failure.untouched()
-            }
+            Self::Io { .. }
+            | Self::TooDeep { .. }
+            | Self::OtherFileSystem { .. }
+            | Self::Root { .. } => failure.untouched(),
         }
     }
 
@@ -68,9 +73,10 @@ impl DeleteError {
             Self::Stopped(_) => ErrorClass::Canceled,
             Self::Root { .. } | Self::OtherFileSystem { .. } => ErrorClass::SandboxViolation,
             Self::Midway { reason, .. } => reason.class(),
-            Self::NotEmpty { .. } | Self::Io { .. } | Self::TooDeep { .. } | Self::NotDurable { .. } => {
-                ErrorClass::ExecutionFailed
-            }
+            Self::NotEmpty { .. }
+            | Self::Io { .. }
+            | Self::TooDeep { .. }
+            | Self::NotDurable { .. } => ErrorClass::ExecutionFailed,
         }
     }
 
@@ -95,7 +101,12 @@ pub(super) fn delete(
     arguments: &Arguments<'_>,
     stop: &StopSign,
 ) -> Result<u64, DeleteError> {
-    let mut sweep = Sweep { workspace, stop, device: named.stat.st_dev, deleted: 0 };
+    let mut sweep = Sweep {
+        workspace,
+        stop,
+        device: named.stat.st_dev,
+        deleted: 0,
+    };
     let swept = match named.is_directory() && arguments.recursive {
         true => sweep.directory(&named.parent, &named.name, &named.place, 0),
         false => sweep.single(named),
@@ -104,7 +115,11 @@ pub(super) fn delete(
     match swept {
         Ok(()) => {}
         Err(reason) if sweep.deleted > 0 => {
-            return Err(DeleteError::Midway { path, deleted: sweep.deleted, reason: Box::new(reason) });
+            return Err(DeleteError::Midway {
+                path,
+                deleted: sweep.deleted,
+                reason: Box::new(reason),
+            });
         }
         Err(reason) => return Err(reason),
     }
@@ -123,7 +138,11 @@ struct Sweep<'s> {
 impl Sweep<'_> {
     fn single(&mut self, named: &Named) -> Result<(), DeleteError> {
         self.stop.check()?;
-        let flags = if named.is_directory() { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let flags = if named.is_directory() {
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
+        };
         self.unlink(&named.parent, &named.name, flags, &named.place)
     }
 
@@ -139,7 +158,10 @@ impl Sweep<'_> {
         if depth == MAX_DEPTH {
             return Err(DeleteError::TooDeep { path: path() });
         }
-        let failed = |source: io::Error| DeleteError::Io { path: path(), source };
+        let failed = |source: io::Error| DeleteError::Io {
+            path: path(),
+            source,
+        };
         loop {
             let dir = open_listing(parent, name).map_err(|error| failed(error.into()))?;
             let stat = fstat(&dir).map_err(|error| failed(error.into()))?;
@@ -150,8 +172,10 @@ impl Sweep<'_> {
                 return Err(DeleteError::Root { path: path() });
             }
             let entries = dir.entries().map_err(failed)?.take(HELD_NAMES);
-            let names: Vec<OsString> =
-                entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>().map_err(failed)?;
+            let names: Vec<OsString> = entries
+                .map(|entry| Ok(entry?.file_name()))
+                .collect::<io::Result<_>>()
+                .map_err(failed)?;
             if names.is_empty() {
                 return self.unlink(parent, name, AtFlags::REMOVEDIR, place);
             }
@@ -161,14 +185,23 @@ impl Sweep<'_> {
         }
     }
 
-    fn entry(&mut self, dir: &Dir, name: &OsStr, place: &Path, depth: usize) -> Result<(), DeleteError> {
+    fn entry(
+        &mut self,
+        dir: &Dir,
+        name: &OsStr,
+        place: &Path,
+        depth: usize,
+    ) -> Result<(), DeleteError> {
         self.stop.check()?;
         let stat = match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             // Somebody else was quicker.
             Err(Errno::NOENT) => return Ok(()),
             Err(error) => {
-                return Err(DeleteError::Io { path: relative(place).0.into_owned(), source: error.into() });
+                return Err(DeleteError::Io {
+                    path: relative(place).0.into_owned(),
+                    source: error.into(),
+                });
             }
         };
         match FileType::from_raw_mode(stat.st_mode) {
@@ -177,7 +210,13 @@ impl Sweep<'_> {
         }
     }
 
-    fn unlink(&mut self, dir: &Dir, name: &OsStr, flags: AtFlags, place: &Path) -> Result<(), DeleteError> {
+    fn unlink(
+        &mut self,
+        dir: &Dir,
+        name: &OsStr,
+        flags: AtFlags,
+        place: &Path,
+    ) -> Result<(), DeleteError> {
         let path = || relative(place).0.into_owned();
         match unlinkat(dir, name, flags) {
             Ok(()) => {
@@ -185,7 +224,10 @@ impl Sweep<'_> {
                 Ok(())
             }
             Err(Errno::NOTEMPTY | Errno::EXIST) => Err(DeleteError::NotEmpty { path: path() }),
-            Err(error) => Err(DeleteError::Io { path: path(), source: error.into() }),
+            Err(error) => Err(DeleteError::Io {
+                path: path(),
+                source: error.into(),
+            }),
         }
     }
 }

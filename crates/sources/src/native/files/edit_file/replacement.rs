@@ -60,7 +60,9 @@ impl Mismatch {
 
     pub(super) fn hint(&self) -> &'static str {
         match self {
-            Self::NotFound { numbered: true, .. } => "leave out the line numbers and the tab behind them",
+            Self::NotFound { numbered: true, .. } => {
+                "leave out the line numbers and the tab behind them"
+            }
             Self::NotFound { near, .. } if !near.is_empty() => {
                 "read those lines again and copy them with their blanks"
             }
@@ -81,13 +83,28 @@ impl fmt::Display for Mismatch {
                     true => format!("line {first}"),
                     false => format!("lines {first} to {last}"),
                 });
-                let verb = if near.len() == 1 && near[0].0 == near[0].1 { "differs" } else { "differ" };
+                let verb = if near.len() == 1 && near[0].0 == near[0].1 {
+                    "differs"
+                } else {
+                    "differ"
+                };
                 let places = places.collect::<Vec<_>>().join(" and ");
-                write!(f, "does not occur exactly, but {places} {verb} from it only in blanks or line ends,")
+                write!(
+                    f,
+                    "does not occur exactly, but {places} {verb} from it only in blanks or line ends,"
+                )
             }
             Self::Ambiguous { count, lines } => {
-                let told: Vec<_> = lines.iter().take(LINES_IN_MESSAGE).map(u64::to_string).collect();
-                let more = if *count > told.len() as u64 { " and more" } else { "" };
+                let told: Vec<_> = lines
+                    .iter()
+                    .take(LINES_IN_MESSAGE)
+                    .map(u64::to_string)
+                    .collect();
+                let more = if *count > told.len() as u64 {
+                    " and more"
+                } else {
+                    ""
+                };
                 write!(f, "occurs {count} times (lines {}{more})", told.join(", "))
             }
         }
@@ -130,11 +147,23 @@ pub(super) fn replace(
     exchange: &Exchange<'_>,
     go_on: &dyn Fn() -> Result<(), Stopped>,
 ) -> Result<Edited, ExchangeError> {
-    let Exchange { old, new, which, most } = *exchange;
+    let Exchange {
+        old,
+        new,
+        which,
+        most,
+    } = *exchange;
     let by_line = !old.contains('\r') && !new.contains('\r') && content.contains("\r\n");
-    let searched = if by_line { Searched::by_line(content) } else { Searched::as_it_is(content) };
+    let searched = if by_line {
+        Searched::by_line(content)
+    } else {
+        Searched::as_it_is(content)
+    };
     let with_carriage_returns = by_line.then(|| new.replace('\n', "\r\n"));
-    let new = NewText { plain: new, with_carriage_returns: with_carriage_returns.as_deref() };
+    let new = NewText {
+        plain: new,
+        with_carriage_returns: with_carriage_returns.as_deref(),
+    };
     let mut ends = LineEnds::new(content);
 
     let (mut count, mut bytes, mut told) = (0_u64, content.len() as u64, Vec::new());
@@ -150,7 +179,10 @@ pub(super) fn replace(
     }
     if count == 0 {
         let (near, numbered) = (near_misses(content, old), is_numbered(old));
-        return Err(ExchangeError::Mismatch(Mismatch::NotFound { near, numbered }));
+        return Err(ExchangeError::Mismatch(Mismatch::NotFound {
+            near,
+            numbered,
+        }));
     }
     if count == 1 && which == Occurrences::Only {
         let overlapping = searched.place_within_first(old);
@@ -159,7 +191,10 @@ pub(super) fn replace(
     }
     let lines = line_numbers(content, &told);
     if count > 1 && which == Occurrences::Only {
-        return Err(ExchangeError::Mismatch(Mismatch::Ambiguous { count, lines }));
+        return Err(ExchangeError::Mismatch(Mismatch::Ambiguous {
+            count,
+            lines,
+        }));
     }
     let size = usize::try_from(bytes).ok().filter(|size| *size <= most);
     let size = size.ok_or(ExchangeError::Grows { bytes })?;
@@ -185,7 +220,10 @@ struct Searched<'c> {
 
 impl<'c> Searched<'c> {
     fn as_it_is(content: &'c str) -> Self {
-        Self { text: content.into(), dropped: Vec::new() }
+        Self {
+            text: content.into(),
+            dropped: Vec::new(),
+        }
     }
 
     /// With newlines only.
@@ -202,7 +240,10 @@ impl<'c> Searched<'c> {
                 None => plain.push_str(line),
             }
         }
-        Self { text: plain.into(), dropped }
+        Self {
+            text: plain.into(),
+            dropped,
+        }
     }
 
     fn original(&self, at: usize) -> usize {
@@ -220,7 +261,9 @@ impl<'c> Searched<'c> {
     fn place_within_first(&self, old: &str) -> Option<usize> {
         let first = self.text.find(old)?;
         let next = first + old.chars().next().map_or(1, char::len_utf8);
-        self.text[next..].find(old).map(|start| self.original(next + start))
+        self.text[next..]
+            .find(old)
+            .map(|start| self.original(next + start))
     }
 }
 
@@ -251,7 +294,11 @@ struct LineEnds<'c> {
 
 impl<'c> LineEnds<'c> {
     fn new(content: &'c str) -> Self {
-        Self { content, known: None, has_carriage_return: false }
+        Self {
+            content,
+            known: None,
+            has_carriage_return: false,
+        }
     }
 
     /// The kind of line end at `at`: that of its line, or of the line before where its own has none.
@@ -270,7 +317,10 @@ fn line_numbers(content: &str, places: &[usize]) -> Vec<u64> {
     let (mut line, mut done) = (1, 0);
     let mut numbers = Vec::new();
     for &place in places {
-        line += content[done..place].bytes().filter(|byte| *byte == b'\n').count() as u64;
+        line += content[done..place]
+            .bytes()
+            .filter(|byte| *byte == b'\n')
+            .count() as u64;
         done = place;
         numbers.push(line);
     }
@@ -280,7 +330,9 @@ fn line_numbers(content: &str, places: &[usize]) -> Vec<u64> {
 /// Whether every line begins with a number and a tab, as `read_file` shows lines.
 fn is_numbered(old: &str) -> bool {
     let numbered = |line: &str| {
-        let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+        let rest = line
+            .trim_start()
+            .trim_start_matches(|c: char| c.is_ascii_digit());
         rest.len() < line.trim_start().len() && rest.starts_with('\t')
     };
     old.lines().all(|line| line.is_empty() || numbered(line))
@@ -292,7 +344,9 @@ fn near_misses(content: &str, old: &str) -> Vec<(u64, u64)> {
         return Vec::new();
     }
     let wanted: Vec<Cow<'_, str>> = old.trim().lines().map(words).collect();
-    let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { return Vec::new() };
+    let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
+        return Vec::new();
+    };
     let lines: Vec<Cow<'_, str>> = content.lines().map(words).collect();
     let (mut near, mut compared) = (Vec::new(), 0_usize);
     for start in 0..(lines.len() + 1).saturating_sub(wanted.len()) {
@@ -324,8 +378,18 @@ fn near_misses(content: &str, old: &str) -> Vec<(u64, u64)> {
 mod tests {
     use super::{Edited, Exchange, ExchangeError, Mismatch, Occurrences, Stopped};
 
-    fn replace(content: &str, old: &str, new: &str, which: Occurrences) -> Result<Edited, Mismatch> {
-        let exchange = Exchange { old, new, which, most: 8 << 20 };
+    fn replace(
+        content: &str,
+        old: &str,
+        new: &str,
+        which: Occurrences,
+    ) -> Result<Edited, Mismatch> {
+        let exchange = Exchange {
+            old,
+            new,
+            which,
+            most: 8 << 20,
+        };
         super::replace(content, &exchange, &|| Ok(())).map_err(|error| match error {
             ExchangeError::Mismatch(mismatch) => mismatch,
             ExchangeError::Grows { bytes } => panic!("{bytes} bytes"),
@@ -334,26 +398,41 @@ mod tests {
     }
 
     fn check(content: &str, old: &str, new: &str, expected: &str) {
-        let edited =
-            replace(content, old, new, Occurrences::Only).unwrap_or_else(|why| panic!("{old:?}: {why}"));
+        let edited = replace(content, old, new, Occurrences::Only)
+            .unwrap_or_else(|why| panic!("{old:?}: {why}"));
         assert_eq!(edited.text, expected, "{old:?} by {new:?} in {content:?}");
     }
 
     fn refused(content: &str, old: &str) -> String {
-        replace(content, old, "new", Occurrences::Only).unwrap_err().to_string()
+        replace(content, old, "new", Occurrences::Only)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn a_result_that_is_too_large_is_never_built() {
         let (content, new) = ("a".repeat(8 << 20), "b".repeat(100 << 10));
-        let exchange = Exchange { old: "a", new: &new, which: Occurrences::All, most: 8 << 20 };
+        let exchange = Exchange {
+            old: "a",
+            new: &new,
+            which: Occurrences::All,
+            most: 8 << 20,
+        };
         let error = super::replace(&content, &exchange, &|| Ok(())).unwrap_err();
         assert!(
             matches!(error, ExchangeError::Grows { bytes } if bytes == (8 << 20) * (100 << 10)),
             "{error:?}"
         );
-        let exchange = Exchange { old: "a", new: "bb", which: Occurrences::All, most: 4 };
-        assert_eq!(super::replace("aa", &exchange, &|| Ok(())).unwrap().text, "bbbb");
+        let exchange = Exchange {
+            old: "a",
+            new: "bb",
+            which: Occurrences::All,
+            most: 4,
+        };
+        assert_eq!(
+            super::replace("aa", &exchange, &|| Ok(())).unwrap().text,
+            "bbbb"
+        );
         assert!(super::replace("aaa", &exchange, &|| Ok(())).is_err());
         let stopped = super::replace("aa", &exchange, &|| Err(Stopped)).unwrap_err();
         assert!(matches!(stopped, ExchangeError::Stopped(_)), "{stopped:?}");
@@ -377,7 +456,12 @@ mod tests {
 
     #[test]
     fn line_ends_are_kept_whatever_the_edit_is_written_with() {
-        check("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", "x\r\ny\r\nz\r\nc\r\n");
+        check(
+            "a\r\nb\r\nc\r\n",
+            "a\nb\n",
+            "x\ny\nz\n",
+            "x\r\ny\r\nz\r\nc\r\n",
+        );
         check("a\r\nb", "b", "b\nc", "a\r\nb\r\nc");
         check("a\r\nb\r\n", "\nb", "\n\nb", "a\r\n\r\nb\r\n");
         check("a\r\nb\r\n", "a", "x", "x\r\nb\r\n");
@@ -386,7 +470,10 @@ mod tests {
         check("a\r\nb\r\n", "a\r\n", "a\n", "a\nb\r\n");
         check("a\nb\n", "a\n", "a\r\n", "a\r\nb\n");
         let all = replace("x\r\ny\nx\r\n", "x\n", "1\n2\n", Occurrences::All).unwrap();
-        assert_eq!((all.text.as_str(), all.count, all.lines), ("1\r\n2\r\ny\n1\r\n2\r\n", 2, vec![1, 3]));
+        assert_eq!(
+            (all.text.as_str(), all.count, all.lines),
+            ("1\r\n2\r\ny\n1\r\n2\r\n", 2, vec![1, 3])
+        );
     }
 
     #[test]
@@ -406,14 +493,18 @@ mod tests {
     fn near_misses_are_named() {
         let content = "fn a() {\n    one();\n\ttwo();  \n}\n";
         assert!(
-            refused(content, "fn a() {\n  one();").contains("lines 1 to 2 differ from it only in blanks")
+            refused(content, "fn a() {\n  one();")
+                .contains("lines 1 to 2 differ from it only in blanks")
         );
         assert!(refused(content, "one();\n  two();\n}").contains("lines 2 to 4 differ"));
         assert!(refused("  x = 1\n", "x  = 1").contains("line 1 differs"));
         assert_eq!(refused(content, "three"), "does not occur");
         assert_eq!(refused(content, "  "), "occurs 3 times (lines 2, 2, 3)");
         let numbered = replace(content, "     2\t    one();", "x", Occurrences::Only).unwrap_err();
-        assert!(matches!(numbered, Mismatch::NotFound { numbered: true, .. }), "{numbered:?}");
+        assert!(
+            matches!(numbered, Mismatch::NotFound { numbered: true, .. }),
+            "{numbered:?}"
+        );
     }
 
     #[test]

@@ -72,9 +72,9 @@ impl ListError {
         match self {
             Self::Path(error) => error.into_failure(),
             Self::Stopped(stopped) => stopped.into_failure(),
-            Self::NotADirectory { .. } => {
-                ToolFailure::new(message).code("not_a_directory").hint("`read_file` shows what is in a file")
-            }
+            Self::NotADirectory { .. } => ToolFailure::new(message)
+                .code("not_a_directory")
+                .hint("`read_file` shows what is in a file"),
             Self::Io { source, .. } => ToolFailure::new(message).code(io_code(&source)),
         }
         .untouched()
@@ -102,24 +102,56 @@ pub(super) fn list(
 ) -> Result<Listing, ListError> {
     let given = || arguments.path.to_owned();
     let located = workspace.locate(&workspace.request(arguments.path).map_err(PathError::from)?)?;
-    stop.require(workspace, (arguments.path, &located.whole_path()), Access::Read)?;
+    stop.require(
+        workspace,
+        (arguments.path, &located.whole_path()),
+        Access::Read,
+    )?;
     let dir = match located.found {
         Found::Directory(dir) => dir,
         Found::Entry { .. } => return Err(ListError::NotADirectory { given: given() }),
         Found::Missing { parent, rest } => {
             let may_see = |place: &Path| stop.may(workspace, place, Access::Read);
-            return Err(PathError::not_found(given(), (&parent, &located.path), &rest, may_see).into());
+            return Err(
+                PathError::not_found(given(), (&parent, &located.path), &rest, may_see).into(),
+            );
         }
     };
     let path = relative(&located.path).0.into_owned();
-    let listing = Listing { path, entries: Vec::new(), total: Some(0), cut: false, kept: 0 };
-    let mut collector = Collector { listing, limit: arguments.limit, scanned: 0, listed: 0, workspace, stop };
-    let names = collector.names(&dir, &located.path).map_err(|error| match error {
-        Unfinished::Stopped(stopped) => ListError::Stopped(stopped),
-        Unfinished::Io(source) => ListError::Io { given: given(), source },
-    })?;
+    let listing = Listing {
+        path,
+        entries: Vec::new(),
+        total: Some(0),
+        cut: false,
+        kept: 0,
+    };
+    let mut collector = Collector {
+        listing,
+        limit: arguments.limit,
+        scanned: 0,
+        listed: 0,
+        workspace,
+        stop,
+    };
+    let names = collector
+        .names(&dir, &located.path)
+        .map_err(|error| match error {
+            Unfinished::Stopped(stopped) => ListError::Stopped(stopped),
+            Unfinished::Io(source) => ListError::Io {
+                given: given(),
+                source,
+            },
+        })?;
     let below = arguments.depth.saturating_sub(1);
-    collector.add(&Level { dir: &dir, at: &located.path, name: Path::new(""), below }, names)?;
+    collector.add(
+        &Level {
+            dir: &dir,
+            at: &located.path,
+            name: Path::new(""),
+            below,
+        },
+        names,
+    )?;
     Ok(collector.listing)
 }
 
@@ -190,15 +222,23 @@ impl Collector<'_> {
             return true;
         }
         // A name that is no text cannot be followed from here, so nobody knows where it leads.
-        let Some(requested) = place.to_str().and_then(|place| self.workspace.request(place).ok()) else {
+        let Some(requested) = place
+            .to_str()
+            .and_then(|place| self.workspace.request(place).ok())
+        else {
             return false;
         };
         match self.workspace.locate(&requested) {
-            Ok(located) => self.stop.may(self.workspace, &located.whole_path(), Access::Read),
+            Ok(located) => self
+                .stop
+                .may(self.workspace, &located.whole_path(), Access::Read),
             // It leads out, or in circles; what it says may be a kept name all the same.
             Err(_) => {
                 let target = read_link(dir, name).map(|target| at.join(target));
-                target.is_ok_and(|target| self.stop.may(self.workspace, &lexical(&target), Access::Read))
+                target.is_ok_and(|target| {
+                    self.stop
+                        .may(self.workspace, &lexical(&target), Access::Read)
+                })
             }
         }
     }
@@ -212,14 +252,25 @@ impl Collector<'_> {
                 break;
             }
             self.stop.check()?;
-            let Some(mut entry) = describe(level, &name) else { continue };
+            let Some(mut entry) = describe(level, &name) else {
+                continue;
+            };
             let inner = self.look_into(level, &name, entry.entry_type)?;
             entry.unreadable = matches!(inner, Inner::Unreadable);
-            self.listed += entry.path.len() + entry.name.len() + entry.target.as_ref().map_or(0, String::len);
+            self.listed +=
+                entry.path.len() + entry.name.len() + entry.target.as_ref().map_or(0, String::len);
             self.listing.entries.push(entry);
             if let Inner::Names(dir, names) = inner {
                 let (at, name) = (level.at.join(&name), level.name.join(&name));
-                self.add(&Level { dir: &dir, at: &at, name: &name, below: level.below - 1 }, names)?;
+                self.add(
+                    &Level {
+                        dir: &dir,
+                        at: &at,
+                        name: &name,
+                        below: level.below - 1,
+                    },
+                    names,
+                )?;
             }
         }
         Ok(())
@@ -234,7 +285,9 @@ impl Collector<'_> {
         if entry_type != EntryType::Directory || level.below == 0 {
             return Ok(Inner::NotWanted);
         }
-        let Ok(dir) = open_directory(level.dir, name) else { return Ok(Inner::Unreadable) };
+        let Ok(dir) = open_directory(level.dir, name) else {
+            return Ok(Inner::Unreadable);
+        };
         match self.names(&dir, &level.at.join(name)) {
             Ok(names) => Ok(Inner::Names(dir, names)),
             Err(Unfinished::Stopped(stopped)) => Err(stopped),
@@ -268,9 +321,9 @@ fn describe(level: &Level<'_>, name: &OsStr) -> Option<Entry> {
     };
     let size = stat.ok().and_then(|stat| u64::try_from(stat.st_size).ok());
     let target = match entry_type {
-        EntryType::Symlink => {
-            read_link(level.dir, name).ok().map(|target| target.to_string_lossy().into_owned())
-        }
+        EntryType::Symlink => read_link(level.dir, name)
+            .ok()
+            .map(|target| target.to_string_lossy().into_owned()),
         EntryType::File | EntryType::Directory | EntryType::Other => None,
     };
     let path = level.at.join(name);

@@ -8,7 +8,9 @@ use std::{
 
 use cap_std::fs::Dir;
 use rustix::{
-    fs::{AtFlags, FileType, RenameFlags, Stat, accessat, renameat, renameat_with, statat, unlinkat},
+    fs::{
+        AtFlags, FileType, RenameFlags, Stat, accessat, renameat, renameat_with, statat, unlinkat,
+    },
     io::Errno,
 };
 use toolpost_model::{Access, ToolFailure};
@@ -45,7 +47,11 @@ pub(super) enum MoveError {
     #[error("cannot move `{}`: {source}", shown(.from))]
     Io { from: String, source: io::Error },
     #[error("`{}` was copied to `{}`, but is still there: {source}", shown(.from), shown(.to))]
-    SourceLeft { from: String, to: String, source: io::Error },
+    SourceLeft {
+        from: String,
+        to: String,
+        source: io::Error,
+    },
     #[error("`{}` was moved, but that could not be made durable: {source}", shown(.from))]
     NotDurable { from: String, source: io::Error },
 }
@@ -61,9 +67,10 @@ impl MoveError {
                 .code("exists")
                 .hint("give another path, or set `overwrite` to replace a file")
                 .untouched(),
-            Self::NotReplaced { .. } => {
-                failure.code("exists").hint("give the whole new path, name included").untouched()
-            }
+            Self::NotReplaced { .. } => failure
+                .code("exists")
+                .hint("give the whole new path, name included")
+                .untouched(),
             Self::Same { .. } => failure.code("same_file").untouched(),
             Self::IntoItself { .. } => failure.code("into_itself").untouched(),
             Self::OtherFileSystem { .. } => failure.code("other_file_system").untouched(),
@@ -95,22 +102,37 @@ pub(super) fn rename(
     let to = workspace.locate_name(&requested)?.writable(given)?;
     let place = to.whole_path();
     stop.as_decided_beneath(workspace, (given, &from), &[&from.place, &place])?;
-    let uses = [(&*from.place, Access::Read), (&from.place, Access::Write), (&place, Access::Write)];
+    let uses = [
+        (&*from.place, Access::Read),
+        (&from.place, Access::Write),
+        (&place, Access::Write),
+    ];
     require_all(workspace, (arguments.from, &from), &uses, stop)?;
     let told = relative(&place).0.into_owned();
     if from.is_directory() && place != from.place && place.starts_with(&from.place) {
-        return Err(MoveError::IntoItself { from: arguments.from.to_owned(), to: told });
+        return Err(MoveError::IntoItself {
+            from: arguments.from.to_owned(),
+            to: told,
+        });
     }
     let mut made = MadeDirectories::default();
     let (parent, name, overwritten) = match to.found {
-        Found::Directory(_) => return Err(MoveError::NotReplaced { path: told, found: "a directory" }),
+        Found::Directory(_) => {
+            return Err(MoveError::NotReplaced {
+                path: told,
+                found: "a directory",
+            });
+        }
         Found::Entry { parent, name, stat } => {
             replaceable(&from, arguments, (&parent, &name, &stat), &told)?;
             (parent, name, true)
         }
         Found::Missing { rest, .. } if rest.len() > 1 && !arguments.create_directories => {
             let missing = to.path.join(&rest[0]);
-            return Err(WriteError::NoDirectory { path: relative(&missing).0.into_owned() }.into());
+            return Err(WriteError::NoDirectory {
+                path: relative(&missing).0.into_owned(),
+            }
+            .into());
         }
         Found::Missing { parent, rest } => {
             stop.check()?;
@@ -123,14 +145,30 @@ pub(super) fn rename(
     match target.take(&from, overwritten) {
         Ok(()) => {
             let synced = sync_directory(&target.parent).and_then(|()| sync_directory(&from.parent));
-            synced.map_err(|source| MoveError::NotDurable { from: arguments.from.to_owned(), source })?;
+            synced.map_err(|source| MoveError::NotDurable {
+                from: arguments.from.to_owned(),
+                source,
+            })?;
         }
         Err(Errno::XDEV) => copy(workspace, arguments, &from, &target.told, stop)?,
         Err(Errno::EXIST) => return Err(MoveError::Exists { path: target.told }),
-        Err(error) => return Err(MoveError::Io { from: arguments.from.to_owned(), source: error.into() }),
+        Err(error) => {
+            return Err(MoveError::Io {
+                from: arguments.from.to_owned(),
+                source: error.into(),
+            });
+        }
     }
-    made.keep().map_err(|source| MoveError::NotDurable { from: arguments.from.to_owned(), source })?;
-    Ok(Moved { file_type: from.file_type(), from: from.place, to: place, overwritten })
+    made.keep().map_err(|source| MoveError::NotDurable {
+        from: arguments.from.to_owned(),
+        source,
+    })?;
+    Ok(Moved {
+        file_type: from.file_type(),
+        from: from.place,
+        to: place,
+        overwritten,
+    })
 }
 
 /// Refuses to replace what must not be.
@@ -143,23 +181,36 @@ fn replaceable(
     let path = told.to_owned();
     if (stat.st_dev, stat.st_ino) == (from.stat.st_dev, from.stat.st_ino) {
         // A rename of one hard link over another does nothing and says it went well.
-        return Err(MoveError::Same { from: arguments.from.to_owned(), to: path });
+        return Err(MoveError::Same {
+            from: arguments.from.to_owned(),
+            to: path,
+        });
     }
     if !arguments.overwrite {
         return Err(MoveError::Exists { path });
     }
     let file_type = FileType::from_raw_mode(stat.st_mode);
     if file_type == FileType::Directory {
-        return Err(MoveError::NotReplaced { path, found: "a directory" });
+        return Err(MoveError::NotReplaced {
+            path,
+            found: "a directory",
+        });
     }
     if from.is_directory() {
-        return Err(MoveError::NotReplaced { path, found: "not a directory" });
+        return Err(MoveError::NotReplaced {
+            path,
+            found: "not a directory",
+        });
     }
     if file_type == FileType::RegularFile {
         // As for writing: a file its owner made read-only is not replaced behind the owner's back.
         let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-        accessat(parent, name, rustix::fs::Access::WRITE_OK, flags)
-            .map_err(|error| PathError::Io { given: path, source: error.into() })?;
+        accessat(parent, name, rustix::fs::Access::WRITE_OK, flags).map_err(|error| {
+            PathError::Io {
+                given: path,
+                source: error.into(),
+            }
+        })?;
     }
     Ok(())
 }
@@ -181,7 +232,9 @@ impl Place {
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 match statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(_) => Err(Errno::EXIST),
-                    Err(Errno::NOENT) => renameat(&from.parent, &from.name, &self.parent, &self.name),
+                    Err(Errno::NOENT) => {
+                        renameat(&from.parent, &from.name, &self.parent, &self.name)
+                    }
                     Err(error) => Err(error),
                 }
             }
@@ -200,7 +253,10 @@ fn copy(
 ) -> Result<(), MoveError> {
     let given = || arguments.from.to_owned();
     if from.file_type() != FileType::RegularFile {
-        return Err(MoveError::OtherFileSystem { from: given(), to: told.to_owned() });
+        return Err(MoveError::OtherFileSystem {
+            from: given(),
+            to: told.to_owned(),
+        });
     }
     let (file, stat) = open_regular(&from.parent, &from.name, arguments.from)?;
     let opening = Opening {
@@ -211,18 +267,28 @@ fn copy(
     };
     let mut target = Target::open(workspace, opening, stop)?;
     let taking = match (&target.old, arguments.overwrite) {
-        (Some(_), false) => return Err(MoveError::Exists { path: told.to_owned() }),
+        (Some(_), false) => {
+            return Err(MoveError::Exists {
+                path: told.to_owned(),
+            });
+        }
         (Some(_), true) => Taking::Any,
         (None, _) => Taking::Unchanged,
     };
     target.like = Some(stat);
     target.copy(file, stop)?.commit(taking, stop)?.durable?;
-    let left =
-        |error: Errno| MoveError::SourceLeft { from: given(), to: told.to_owned(), source: error.into() };
+    let left = |error: Errno| MoveError::SourceLeft {
+        from: given(),
+        to: told.to_owned(),
+        source: error.into(),
+    };
     let now = statat(&from.parent, &from.name, AtFlags::SYMLINK_NOFOLLOW).map_err(left)?;
     if (now.st_dev, now.st_ino, now.st_size) != (stat.st_dev, stat.st_ino, stat.st_size) {
         return Err(left(Errno::BUSY));
     }
     unlinkat(&from.parent, &from.name, AtFlags::empty()).map_err(left)?;
-    sync_directory(&from.parent).map_err(|source| MoveError::NotDurable { from: given(), source })
+    sync_directory(&from.parent).map_err(|source| MoveError::NotDurable {
+        from: given(),
+        source,
+    })
 }

@@ -71,12 +71,25 @@ pub(super) fn read(
     let sha256 = whole.then(|| hex(hasher));
     let size = if whole { through } else { size.max(through) };
     if image && whole && bytes.len() <= IMAGE_BYTES {
-        let content = Content::Image { data: BASE64.encode(&bytes), media_type: media_type.to_owned() };
-        return Ok(BinaryFile { content, media_type, size, truncated: None, sha256 });
+        let content = Content::Image {
+            data: BASE64.encode(&bytes),
+            media_type: media_type.to_owned(),
+        };
+        return Ok(BinaryFile {
+            content,
+            media_type,
+            size,
+            truncated: None,
+            sha256,
+        });
     }
     bytes.truncate(SHOWN_BYTES);
     let shown = bytes.len() as u64;
-    let content = Content::Binary { data: BASE64.encode(&bytes), media_type: media_type.to_owned(), size };
+    let content = Content::Binary {
+        data: BASE64.encode(&bytes),
+        media_type: media_type.to_owned(),
+        size,
+    };
     let truncated = (shown < size).then(|| Truncation {
         shown,
         total: Some(size),
@@ -84,7 +97,13 @@ pub(super) fn read(
         hint: Some("only the first bytes of a binary file are shown".to_owned()),
         artifact: None,
     });
-    Ok(BinaryFile { content, media_type, size, truncated, sha256 })
+    Ok(BinaryFile {
+        content,
+        media_type,
+        size,
+        truncated,
+        sha256,
+    })
 }
 
 /// What the first bytes say. The name of a file says nothing reliable, so it is not asked.
@@ -114,8 +133,9 @@ mod tests {
 
     #[test]
     fn only_nul_and_broken_utf8_make_a_file_binary() {
-        let check =
-            |head: &[u8], all: bool, binary: bool| assert_eq!(is_binary(head, all), binary, "{head:?}");
+        let check = |head: &[u8], all: bool, binary: bool| {
+            assert_eq!(is_binary(head, all), binary, "{head:?}");
+        };
         check(b"", true, false);
         check("größe\r\n".as_bytes(), true, false);
         check(b"\xef\xbb\xbfbom", true, false);
@@ -128,7 +148,10 @@ mod tests {
     #[test]
     fn images_are_known_by_their_first_bytes() {
         assert_eq!(media_type(b"RIFF\x10\0\0\0WEBPVP8 "), "image/webp");
-        assert_eq!(media_type(b"RIFF\x10\0\0\0WAVEfmt "), "application/octet-stream");
+        assert_eq!(
+            media_type(b"RIFF\x10\0\0\0WAVEfmt "),
+            "application/octet-stream"
+        );
         assert_eq!(media_type(b"\xff\xd8\xff\xe0"), "image/jpeg");
     }
 }

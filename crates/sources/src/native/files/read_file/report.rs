@@ -58,7 +58,12 @@ enum Encoding {
 /// Puts what was read into the call's output.
 pub(super) fn output(read: Read, line_numbers: bool) -> Result<ToolOutput, serde_json::Error> {
     match read {
-        Read::Text { path, size, mut window, sha256 } => {
+        Read::Text {
+            path,
+            size,
+            mut window,
+            sha256,
+        } => {
             if line_numbers {
                 window.number_lines();
             }
@@ -96,20 +101,37 @@ fn text_output(
         summary: Some(summary),
         ..ToolOutput::default()
     };
-    Ok(if is_empty { output.with_nothing_to_show() } else { output })
+    Ok(if is_empty {
+        output.with_nothing_to_show()
+    } else {
+        output
+    })
 }
 
 fn text_summary(result: &ReadResult) -> String {
     let path = shown(&result.path);
-    let (first, count) = (result.first_line.unwrap_or(1), result.lines_shown.unwrap_or(0));
-    let lossy = if result.lossy { ", bytes that are not UTF-8 were replaced" } else { "" };
+    let (first, count) = (
+        result.first_line.unwrap_or(1),
+        result.lines_shown.unwrap_or(0),
+    );
+    let lossy = if result.lossy {
+        ", bytes that are not UTF-8 were replaced"
+    } else {
+        ""
+    };
     match (result.size, result.total_lines) {
         (0, _) => format!("{path} is empty"),
         (_, Some(total)) if total == count => format!("read {} of {path}{lossy}", lines(count)),
         (_, Some(total)) => {
-            format!("read lines {first} to {} of {total} of {path}{lossy}", first + count.saturating_sub(1))
+            format!(
+                "read lines {first} to {} of {total} of {path}{lossy}",
+                first + count.saturating_sub(1)
+            )
         }
-        (_, None) => format!("read lines {first} to {} of {path}{lossy}", first + count.saturating_sub(1)),
+        (_, None) => format!(
+            "read lines {first} to {} of {path}{lossy}",
+            first + count.saturating_sub(1)
+        ),
     }
 }
 
@@ -122,8 +144,14 @@ pub(super) fn lines(count: u64) -> String {
 fn text_truncation(result: &ReadResult) -> Option<Truncation> {
     let hint = match (result.next_offset, result.cut_lines, result.total_lines) {
         (Some(next), ..) => Some(format!("read on with `offset={next}`")),
-        (None, _, None) => Some(format!("only the first {} MiB of a file are scanned", SCAN_BYTES >> 20)),
-        (None, Some(count), _) => Some(format!("{} longer than 16 KiB, cut with a mark", lines(count))),
+        (None, _, None) => Some(format!(
+            "only the first {} MiB of a file are scanned",
+            SCAN_BYTES >> 20
+        )),
+        (None, Some(count), _) => Some(format!(
+            "{} longer than 16 KiB, cut with a mark",
+            lines(count)
+        )),
         (None, None, Some(_)) => None,
     }?;
     Some(Truncation {
@@ -136,7 +164,12 @@ fn text_truncation(result: &ReadResult) -> Option<Truncation> {
 }
 
 fn binary_output(path: String, file: BinaryFile) -> Result<ToolOutput, serde_json::Error> {
-    let summary = format!("{} is binary: {}, {} bytes", shown(&path), file.media_type, file.size);
+    let summary = format!(
+        "{} is binary: {}, {} bytes",
+        shown(&path),
+        file.media_type,
+        file.size
+    );
     let result = ReadResult {
         path,
         size: file.size,

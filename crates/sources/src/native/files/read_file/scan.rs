@@ -39,7 +39,11 @@ pub(super) enum ReadError {
     #[error(transparent)]
     Stopped(#[from] Stopped),
     #[error("`{}` has only {}, so there is no line {offset}", shown(.path), lines(*.total))]
-    PastTheEnd { path: String, total: u64, offset: u64 },
+    PastTheEnd {
+        path: String,
+        total: u64,
+        offset: u64,
+    },
     #[error("line {offset} of `{}` is beyond the first {} MiB, and no more is scanned", shown(.path), SCAN_BYTES >> 20)]
     TooFar { path: String, offset: u64 },
     #[error("cannot read `{}`: {source}", shown(.path))]
@@ -64,8 +68,16 @@ impl ReadError {
 
 /// A file that was read, and how.
 pub(super) enum Read {
-    Text { path: String, size: u64, window: Window, sha256: Option<String> },
-    Binary { path: String, file: BinaryFile },
+    Text {
+        path: String,
+        size: u64,
+        window: Window,
+        sha256: Option<String>,
+    },
+    Binary {
+        path: String,
+        file: BinaryFile,
+    },
 }
 
 /// Reads what `arguments` ask for.
@@ -83,18 +95,27 @@ pub(super) fn read(
             other => return Err(special(given, other).into()),
         },
         Found::Directory(_) => {
-            return Err(PathError::IsDirectory { given: given.to_owned() }.into());
+            return Err(PathError::IsDirectory {
+                given: given.to_owned(),
+            }
+            .into());
         }
         Found::Missing { parent, rest } => {
-            return Err(PathError::not_found(given.to_owned(), (parent, &located.path), rest, |place| {
-                stop.may(workspace, place, Access::Read)
-            })
+            return Err(PathError::not_found(
+                given.to_owned(),
+                (parent, &located.path),
+                rest,
+                |place| stop.may(workspace, place, Access::Read),
+            )
             .into());
         }
     };
     let path = relative(&located.path).0.into_owned();
     let size = u64::try_from(stat.st_size).unwrap_or(0);
-    let failed = |source| ReadError::Io { path: path.clone(), source };
+    let failed = |source| ReadError::Io {
+        path: path.clone(),
+        source,
+    };
     let head = read_head(&mut file).map_err(failed)?;
     if binary::is_binary(&head, head.len() < HEAD_BYTES) {
         let file = binary::read(&mut file, head, size, stop).map_err(|error| match error {
@@ -103,7 +124,17 @@ pub(super) fn read(
         })?;
         return Ok(Read::Binary { path, file });
     }
-    read_text(&mut file, head, Plan { path, size, offset: arguments.offset, limit: arguments.limit }, stop)
+    read_text(
+        &mut file,
+        head,
+        Plan {
+            path,
+            size,
+            offset: arguments.offset,
+            limit: arguments.limit,
+        },
+        stop,
+    )
 }
 
 /// The first bytes of a file, fewer only where it has no more.
@@ -129,7 +160,12 @@ struct Plan {
     limit: u64,
 }
 
-fn read_text(file: &mut File, head: Vec<u8>, plan: Plan, stop: &StopSign) -> Result<Read, ReadError> {
+fn read_text(
+    file: &mut File,
+    head: Vec<u8>,
+    plan: Plan,
+    stop: &StopSign,
+) -> Result<Read, ReadError> {
     let mut window = LineWindow::new(plan.offset, plan.limit);
     let mut hasher = (plan.size <= READ_ON_BYTES).then(Sha256::new);
     let mut scanned = 0_u64;
@@ -150,17 +186,30 @@ fn read_text(file: &mut File, head: Vec<u8>, plan: Plan, stop: &StopSign) -> Res
         }
         stop.check()?;
         chunk.resize(CHUNK_BYTES, 0);
-        count = read_some(file, &mut chunk)
-            .map_err(|source| ReadError::Io { path: plan.path.clone(), source })?;
+        count = read_some(file, &mut chunk).map_err(|source| ReadError::Io {
+            path: plan.path.clone(),
+            source,
+        })?;
     };
     let window = window.finish(at_end);
-    let Plan { path, size, offset, .. } = plan;
+    let Plan {
+        path, size, offset, ..
+    } = plan;
     if window.lines_shown == 0 && offset > 1 {
         return Err(match window.total_lines {
-            Some(total) => ReadError::PastTheEnd { path, total, offset },
+            Some(total) => ReadError::PastTheEnd {
+                path,
+                total,
+                offset,
+            },
             None => ReadError::TooFar { path, offset },
         });
     }
     let size = if at_end { scanned } else { size.max(scanned) };
-    Ok(Read::Text { path, size, window, sha256: hasher.filter(|_| at_end).map(hex) })
+    Ok(Read::Text {
+        path,
+        size,
+        window,
+        sha256: hasher.filter(|_| at_end).map(hex),
+    })
 }

@@ -101,7 +101,8 @@ impl LineWindow {
         let kept = self.shown.len() - self.line_start;
         let cut = length > kept as u64 || end == LineEnd::OutOfSight;
         if cut {
-            self.shown.truncate(self.line_start + whole_characters(&self.shown[self.line_start..]));
+            self.shown
+                .truncate(self.line_start + whole_characters(&self.shown[self.line_start..]));
             let dropped = length - (self.shown.len() - self.line_start) as u64;
             let mark = match end {
                 LineEnd::OutOfSight => "… [this line goes on beyond what is scanned]".to_owned(),
@@ -128,7 +129,14 @@ impl LineWindow {
     pub(in crate::native) fn finish(mut self, at_end: bool) -> Window {
         let inside_window = self.line >= self.first && self.next_line.is_none();
         if self.line_seen > 0 && inside_window && self.lines_shown < self.limit {
-            self.end_line(self.line_seen, if at_end { LineEnd::EndOfFile } else { LineEnd::OutOfSight });
+            self.end_line(
+                self.line_seen,
+                if at_end {
+                    LineEnd::EndOfFile
+                } else {
+                    LineEnd::OutOfSight
+                },
+            );
         }
         let lines = self.line - 1 + u64::from(self.line_seen > 0);
         let (text, lossy) = match String::from_utf8(self.shown) {
@@ -170,7 +178,11 @@ enum LineEnd {
 
 /// How many bytes are left when a character cut in two at the end is dropped.
 fn whole_characters(bytes: &[u8]) -> usize {
-    let tail = bytes.iter().rev().take(4).position(|byte| byte & 0b1100_0000 != 0b1000_0000);
+    let tail = bytes
+        .iter()
+        .rev()
+        .take(4)
+        .position(|byte| byte & 0b1100_0000 != 0b1000_0000);
     let Some(behind_lead) = tail else {
         return bytes.len();
     };
@@ -201,8 +213,15 @@ mod tests {
 
     fn check(file: &str, (first, limit): (u64, u64), text: &str, next: Option<u64>, total: u64) {
         let window = window(file.as_bytes(), first, limit);
-        assert_eq!((window.text.as_str(), window.next_line), (text, next), "{file:?} from {first}");
-        assert_eq!((window.total_lines, window.lossy, window.cut_lines), (Some(total), false, 0));
+        assert_eq!(
+            (window.text.as_str(), window.next_line),
+            (text, next),
+            "{file:?} from {first}"
+        );
+        assert_eq!(
+            (window.total_lines, window.lossy, window.cut_lines),
+            (Some(total), false, 0)
+        );
     }
 
     #[test]
@@ -229,7 +248,10 @@ mod tests {
             "{}",
             &first[first.len() - 60..]
         );
-        assert_eq!((window.cut_lines, window.lines_shown, window.lossy), (1, 2, false));
+        assert_eq!(
+            (window.cut_lines, window.lines_shown, window.lossy),
+            (1, 2, false)
+        );
     }
 
     #[test]
@@ -246,7 +268,10 @@ mod tests {
         let mut lines = LineWindow::new(1, 10);
         lines.feed(b"begin");
         let window = lines.finish(false);
-        assert_eq!(window.text, "begin… [this line goes on beyond what is scanned]");
+        assert_eq!(
+            window.text,
+            "begin… [this line goes on beyond what is scanned]"
+        );
         assert_eq!((window.total_lines, window.cut_lines), (None, 1));
     }
 

@@ -12,7 +12,10 @@ use std::{
 
 use rustix::{
     fd::OwnedFd,
-    fs::{AtFlags, CWD, Dir as Listing, FileType, Mode, OFlags, Statx, StatxFlags, openat, statat, statx},
+    fs::{
+        AtFlags, CWD, Dir as Listing, FileType, Mode, OFlags, Statx, StatxFlags, openat, statat,
+        statx,
+    },
     io::Errno,
     time::{ClockId, clock_gettime},
 };
@@ -34,7 +37,10 @@ const NAMES_A_LOOK: usize = 512;
 /// A name nobody uses. Where even this is kept, so is whatever comes there later.
 const ANY_NAME: &str = "\u{1}any\u{1}";
 
-const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const LIST: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// Absolute paths that exist.
 #[derive(Debug, Default)]
@@ -52,8 +58,14 @@ impl KeptPaths {
 
     /// Which files these are now, in an order of their own. Reads each of them.
     pub(in crate::native) fn marks(&self) -> Vec<PathMark> {
-        let masked = self.masked.iter().map(|path| PathMark::of(path, Access::Read));
-        let protected = self.protected.iter().map(|path| PathMark::of(path, Access::Write));
+        let masked = self
+            .masked
+            .iter()
+            .map(|path| PathMark::of(path, Access::Read));
+        let protected = self
+            .protected
+            .iter()
+            .map(|path| PathMark::of(path, Access::Write));
         let mut marks: Vec<PathMark> = masked.chain(protected).collect();
         marks.sort_by(|one, other| one.path.cmp(&other.path));
         marks
@@ -87,7 +99,12 @@ impl PathMark {
             }
         });
         let file = found.map(|stat| (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino));
-        Self { path: path.to_owned(), kept, file, made }
+        Self {
+            path: path.to_owned(),
+            kept,
+            file,
+            made,
+        }
     }
 }
 
@@ -127,7 +144,9 @@ impl DirectoryState {
 
     fn at(path: &Path) -> Option<Self> {
         let wanted = StatxFlags::INO | StatxFlags::CTIME;
-        statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted).ok().map(|found| Self::of(&found))
+        statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted)
+            .ok()
+            .map(|found| Self::of(&found))
     }
 }
 
@@ -139,12 +158,19 @@ impl SearchTrail {
         let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
         let is_fresh = |seen: &DirectoryState| now - seen.changed.0 <= LONGEST_STEP;
         self.is_fresh |= seen.as_ref().is_some_and(is_fresh);
-        self.directories.push(DirectoryMark { path: path.to_owned(), seen });
+        self.directories.push(DirectoryMark {
+            path: path.to_owned(),
+            seen,
+        });
     }
 
     /// Whether the search would find the same again.
     pub(in crate::native) fn is_unchanged(&self) -> bool {
-        !self.is_fresh && self.directories.iter().all(|mark| mark.seen == DirectoryState::at(&mark.path))
+        !self.is_fresh
+            && self
+                .directories
+                .iter()
+                .all(|mark| mark.seen == DirectoryState::at(&mark.path))
     }
 }
 
@@ -183,7 +209,9 @@ pub(in crate::native) enum KeptError {
          limits are {MOST_NAMES} names and {MOST_TIME:?})"
     )]
     TooMany,
-    #[error("rules keep more than {MOST_PATHS} single paths from this call, too many to keep from a process")]
+    #[error(
+        "rules keep more than {MOST_PATHS} single paths from this call, too many to keep from a process"
+    )]
     TooManyKept,
     #[error("rules keep all of `{}` from this call", shown(&.path.to_string_lossy()))]
     Everything { path: PathBuf },
@@ -227,7 +255,13 @@ pub(in crate::native) fn find_kept(
 ) -> Result<(KeptPaths, SearchTrail), KeptError> {
     let until = Instant::now() + MOST_TIME;
     let (kept, trail) = (KeptPaths::default(), SearchTrail::default());
-    let mut search = Search { rules, until, looked_at: 0, kept, trail };
+    let mut search = Search {
+        rules,
+        until,
+        looked_at: 0,
+        kept,
+        trail,
+    };
     for start in starts(sight, &rules.kept_places()) {
         search.start(sight.roots, start)?;
     }
@@ -244,9 +278,18 @@ struct Start {
 /// The places of `kept` within sight, none of them beneath another.
 fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
     let is_open = |root: &Root| sight.writes && root.access == Access::Write;
-    let roots = sight.roots.iter().map(|root| (root.path.as_path(), is_open(root), true));
-    let readable = sight.readable.iter().map(|path| (path.as_path(), false, true));
-    let programs = sight.programs.iter().map(|path| (path.as_path(), false, false));
+    let roots = sight
+        .roots
+        .iter()
+        .map(|root| (root.path.as_path(), is_open(root), true));
+    let readable = sight
+        .readable
+        .iter()
+        .map(|path| (path.as_path(), false, true));
+    let programs = sight
+        .programs
+        .iter()
+        .map(|path| (path.as_path(), false, false));
     let mut found: Vec<Start> = Vec::new();
     for (tree, writable, always) in roots.chain(readable).chain(programs) {
         for place in kept {
@@ -256,7 +299,10 @@ fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
                 (false, true) => place,
                 (true, _) | (false, false) => continue,
             };
-            found.push(Start { path: path.to_owned(), writable });
+            found.push(Start {
+                path: path.to_owned(),
+                writable,
+            });
         }
     }
     // The outer first. A writable root in a readable tree is looked at for itself.
@@ -265,8 +311,9 @@ fn starts(sight: &Sight<'_>, kept: &[PathBuf]) -> Vec<Start> {
     });
     let mut starts: Vec<Start> = Vec::new();
     for start in found {
-        let covers =
-            |other: &Start| start.path.starts_with(&other.path) && (other.writable || !start.writable);
+        let covers = |other: &Start| {
+            start.path.starts_with(&other.path) && (other.writable || !start.writable)
+        };
         if !starts.iter().any(covers) {
             starts.push(start);
         }
@@ -298,12 +345,20 @@ impl Search<'_> {
             return Err(KeptError::Everything { path });
         }
         // By its path, as the launcher will take it. What is not there, or is reached only by a link, has no guard.
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(());
+        };
         // A directory notes itself once more. What is no directory, or not there, has no other mark.
         self.trail.note(&path, DirectoryState::at(&path));
-        let Ok(parent) = openat(CWD, parent, LIST - OFlags::NOFOLLOW, Mode::empty()) else { return Ok(()) };
-        let Ok(name) = CString::new(name.as_bytes()) else { return Ok(()) };
-        let Ok(stat) = statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+        let Ok(parent) = openat(CWD, parent, LIST - OFlags::NOFOLLOW, Mode::empty()) else {
+            return Ok(());
+        };
+        let Ok(name) = CString::new(name.as_bytes()) else {
+            return Ok(());
+        };
+        let Ok(stat) = statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return Ok(());
+        };
         let kind = FileType::from_raw_mode(stat.st_mode);
         let before = self.kept.masked.len();
         self.entry(&parent, (&name, kind), &path, (writable, 0))?;
@@ -374,7 +429,12 @@ impl Search<'_> {
         match openat(parent, name, LIST, Mode::empty()) {
             Ok(dir) => {
                 let writable = writable && !protected;
-                self.directory(&Level { dir, path: path.to_owned(), writable, depth: depth + 1 })
+                self.directory(&Level {
+                    dir,
+                    path: path.to_owned(),
+                    writable,
+                    depth: depth + 1,
+                })
             }
             // Gone, or nothing that could be read by a process with fewer rights than this one.
             Err(_) => {
@@ -385,8 +445,14 @@ impl Search<'_> {
     }
 
     fn directory(&mut self, level: &Level) -> Result<(), KeptError> {
-        let found = statx(&level.dir, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::CTIME);
-        self.trail.note(&level.path, found.ok().as_ref().map(DirectoryState::of));
+        let found = statx(
+            &level.dir,
+            c"",
+            AtFlags::EMPTY_PATH,
+            StatxFlags::INO | StatxFlags::CTIME,
+        );
+        self.trail
+            .note(&level.path, found.ok().as_ref().map(DirectoryState::of));
         let names = self.names(level)?;
         let path = |name: &CStr| level.path.join(OsStr::from_bytes(name.to_bytes()));
         let any = level.path.join(ANY_NAME);
@@ -401,14 +467,21 @@ impl Search<'_> {
         }
         let writable = level.writable && !sealed;
         for (name, kind) in &names {
-            self.entry(&level.dir, (name, *kind), &path(name), (writable, level.depth))?;
+            self.entry(
+                &level.dir,
+                (name, *kind),
+                &path(name),
+                (writable, level.depth),
+            )?;
         }
         Ok(())
     }
 
     fn names(&mut self, level: &Level) -> Result<Vec<(CString, FileType)>, KeptError> {
         let mut names = Vec::new();
-        let Ok(listing) = Listing::read_from(&level.dir) else { return Ok(names) };
+        let Ok(listing) = Listing::read_from(&level.dir) else {
+            return Ok(names);
+        };
         for entry in listing {
             let Ok(entry) = entry else { break };
             let name = entry.file_name();

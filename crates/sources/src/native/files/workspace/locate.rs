@@ -55,7 +55,11 @@ pub(crate) enum Found {
     /// A directory, open.
     Directory(Dir),
     /// Something else, by its name in its open directory. With [`LastLink::Keep`] also a link or a directory.
-    Entry { parent: Dir, name: OsString, stat: Stat },
+    Entry {
+        parent: Dir,
+        name: OsString,
+        stat: Stat,
+    },
     /// Nothing: the deepest directory that exists, and the names that do not, at least one.
     Missing { parent: Dir, rest: Vec<OsString> },
 }
@@ -65,14 +69,20 @@ impl Located {
     pub(crate) fn whole_path(&self) -> PathBuf {
         match &self.found {
             Found::Directory(_) | Found::Entry { .. } => self.path.clone(),
-            Found::Missing { rest, .. } => rest.iter().fold(self.path.clone(), |path, name| path.join(name)),
+            Found::Missing { rest, .. } => rest
+                .iter()
+                .fold(self.path.clone(), |path, name| path.join(name)),
         }
     }
 
     /// Goes on only where changes are allowed.
     pub(crate) fn writable(self, given: &str) -> Result<Self, PathError> {
         match self.read_only {
-            Some(root) => Err(PathRefusal::ReadOnlyRoot { given: given.to_owned(), root }.into()),
+            Some(root) => Err(PathRefusal::ReadOnlyRoot {
+                given: given.to_owned(),
+                root,
+            }
+            .into()),
             None => Ok(self),
         }
     }
@@ -143,13 +153,20 @@ impl Walk<'_> {
             let keep = self.last_link == LastLink::Keep && self.pending.is_empty();
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory if keep => return self.entry(name, stat),
-                FileType::Symlink if keep && !self.wants_directory => return self.entry(name, stat),
+                FileType::Symlink if keep && !self.wants_directory => {
+                    return self.entry(name, stat);
+                }
                 FileType::Directory => self.descend(name)?,
                 FileType::Symlink if !keep => self.follow(name)?,
-                _ if self.pending.is_empty() && !self.wants_directory => return self.entry(name, stat),
+                _ if self.pending.is_empty() && !self.wants_directory => {
+                    return self.entry(name, stat);
+                }
                 _ => {
                     let at = self.workspace.told(&self.path.join(name));
-                    return Err(PathError::NotADirectory { given: self.given(), at });
+                    return Err(PathError::NotADirectory {
+                        given: self.given(),
+                        at,
+                    });
                 }
             }
         }
@@ -163,10 +180,17 @@ impl Walk<'_> {
             Some(level) => level.dir,
             None => {
                 let root = &self.workspace.roots[self.root].dir;
-                root.try_clone().map_err(|source| PathError::Io { given: self.given(), source })?
+                root.try_clone().map_err(|source| PathError::Io {
+                    given: self.given(),
+                    source,
+                })?
             }
         };
-        Ok(Located { path: self.workspace.told(&self.path), found: found(here), read_only })
+        Ok(Located {
+            path: self.workspace.told(&self.path),
+            found: found(here),
+            read_only,
+        })
     }
 
     /// The root that forbids changes where the walk stands. The root is judged by the path and by the directories
@@ -174,13 +198,25 @@ impl Walk<'_> {
     fn read_only(&self) -> Option<PathBuf> {
         let roots = &self.workspace.roots;
         let by_path = self.workspace.governing(&self.path);
-        let by_descriptor = self.came_through.iter().rev().find_map(|level| level.root).unwrap_or(self.root);
-        let reads = [by_path, by_descriptor].into_iter().map(|root| &roots[root]);
-        reads.filter(|root| root.access == Access::Read).map(|root| root.path.clone()).next()
+        let by_descriptor = self
+            .came_through
+            .iter()
+            .rev()
+            .find_map(|level| level.root)
+            .unwrap_or(self.root);
+        let reads = [by_path, by_descriptor]
+            .into_iter()
+            .map(|root| &roots[root]);
+        reads
+            .filter(|root| root.access == Access::Read)
+            .map(|root| root.path.clone())
+            .next()
     }
 
     fn here(&self) -> &Dir {
-        self.came_through.last().map_or(&self.workspace.roots[self.root].dir, |level| &level.dir)
+        self.came_through
+            .last()
+            .map_or(&self.workspace.roots[self.root].dir, |level| &level.dir)
     }
 
     fn given(&self) -> String {
@@ -188,7 +224,10 @@ impl Walk<'_> {
     }
 
     fn failed(&self, error: Errno) -> PathError {
-        PathError::Io { given: self.given(), source: error.into() }
+        PathError::Io {
+            given: self.given(),
+            source: error.into(),
+        }
     }
 
     fn up(&mut self) -> Result<(), PathError> {
@@ -197,7 +236,10 @@ impl Walk<'_> {
             return Ok(());
         }
         // Out of this root, but perhaps into one around it.
-        let around = self.path.parent().and_then(|parent| self.workspace.innermost(parent));
+        let around = self
+            .path
+            .parent()
+            .and_then(|parent| self.workspace.innermost(parent));
         match around {
             Some((root, relative)) => {
                 self.count_link()?;
@@ -205,7 +247,10 @@ impl Walk<'_> {
                 self.start_over(root);
                 Ok(())
             }
-            None => Err(PathError::Leaves { given: self.given(), link: self.followed.take() }),
+            None => Err(PathError::Leaves {
+                given: self.given(),
+                link: self.followed.take(),
+            }),
         }
     }
 
@@ -217,13 +262,17 @@ impl Walk<'_> {
 
     fn descend(&mut self, name: OsString) -> Result<(), PathError> {
         if self.came_through.len() == MAX_DEPTH {
-            return Err(PathError::TooManySteps { given: self.given() });
+            return Err(PathError::TooManySteps {
+                given: self.given(),
+            });
         }
         match open_directory(self.here(), &name) {
             Ok(dir) => {
                 let root = match self.workspace.roots.len() {
                     1 => None,
-                    _ => fstat(&dir).ok().and_then(|stat| self.workspace.root_that_is(&stat)),
+                    _ => fstat(&dir)
+                        .ok()
+                        .and_then(|stat| self.workspace.root_that_is(&stat)),
                 };
                 self.came_through.push(Level { dir, root });
                 self.path.push(name);
@@ -239,7 +288,10 @@ impl Walk<'_> {
             Ok(target) => target,
             Err(error) => return self.look_again(name, error),
         };
-        let (at, target) = (self.workspace.told(&self.path.join(&name)), PathBuf::from(target));
+        let (at, target) = (
+            self.workspace.told(&self.path.join(&name)),
+            PathBuf::from(target),
+        );
         if self.pending.is_empty() {
             self.wants_directory |= names_directory(&target.to_string_lossy());
         }
@@ -249,7 +301,10 @@ impl Walk<'_> {
             let spellings = self.workspace.spellings();
             let Some((spelling, relative)) = beneath(&target, &spellings).next() else {
                 let link = Some(FollowedLink { link: at, target });
-                return Err(PathError::Leaves { given: self.given(), link });
+                return Err(PathError::Leaves {
+                    given: self.given(),
+                    link,
+                });
             };
             self.pending.extend(steps_of(relative).into_iter().rev());
             self.start_over(spelling.root);
@@ -276,7 +331,9 @@ impl Walk<'_> {
     fn count_link(&mut self) -> Result<(), PathError> {
         self.links += 1;
         match self.links > MAX_LINKS {
-            true => Err(PathError::TooManySteps { given: self.given() }),
+            true => Err(PathError::TooManySteps {
+                given: self.given(),
+            }),
             false => Ok(()),
         }
     }
@@ -287,7 +344,11 @@ impl Walk<'_> {
         let read_only = self.workspace.forbids(&path, Some(&stat));
         let place = self.workspace.told(&path);
         let located = self.done(|parent| Found::Entry { parent, name, stat })?;
-        Ok(Located { path: place, read_only: read_only.or(located.read_only), found: located.found })
+        Ok(Located {
+            path: place,
+            read_only: read_only.or(located.read_only),
+            found: located.found,
+        })
     }
 
     fn missing(mut self, name: OsString) -> Result<Located, PathError> {
@@ -300,12 +361,19 @@ impl Walk<'_> {
                     rest.push("..".into());
                     let at = self.workspace.told(&self.path);
                     // Nobody means a name that is to be left again at once.
-                    return Err(PathError::not_found(self.given(), (self.here(), &at), &rest, |_| false));
+                    return Err(PathError::not_found(
+                        self.given(),
+                        (self.here(), &at),
+                        &rest,
+                        |_| false,
+                    ));
                 }
             }
         }
         // A root whose name is gone stays what it was, also for whoever makes the name anew.
-        let path = rest.iter().fold(self.path.clone(), |path, name| path.join(name));
+        let path = rest
+            .iter()
+            .fold(self.path.clone(), |path, name| path.join(name));
         let read_only = self.workspace.forbids(&path, None);
         let mut located = self.done(|parent| Found::Missing { parent, rest })?;
         located.read_only = read_only.or(located.read_only);

@@ -28,7 +28,9 @@ pub(crate) fn open_directory(parent: &Dir, name: &OsStr) -> rustix::io::Result<D
 
 /// The text of the link `name` in `parent`.
 pub(crate) fn read_link(parent: &Dir, name: &OsStr) -> rustix::io::Result<OsString> {
-    Ok(OsString::from_vec(readlinkat(parent, name, Vec::new())?.into_bytes()))
+    Ok(OsString::from_vec(
+        readlinkat(parent, name, Vec::new())?.into_bytes(),
+    ))
 }
 
 /// Opens the directory `name` in `parent` so that it can be listed.
@@ -40,7 +42,12 @@ pub(crate) fn open_listing(parent: &Dir, name: &OsStr) -> rustix::io::Result<Dir
 /// A new file in `dir` that has no name yet, so that nothing is left of it if this process dies. `None`: the file
 /// system has no such files.
 pub(crate) fn open_unnamed(dir: &Dir, mode: Mode) -> rustix::io::Result<Option<File>> {
-    match openat(dir, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+    match openat(
+        dir,
+        ".",
+        OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
+        mode,
+    ) {
         Ok(file) => Ok(Some(File::from(file))),
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
         Err(error) => Err(error),
@@ -61,20 +68,32 @@ pub(crate) fn link_unnamed(file: &File, dir: &Dir, name: &OsStr) -> rustix::io::
 
 /// Opens the regular file `name` in `parent` for reading. Anything else is refused after a look at the open
 /// descriptor, and the open itself waits for nobody: a pipe without a writer must not hold up the worker.
-pub(crate) fn open_regular(parent: &Dir, name: &OsStr, given: &str) -> Result<(File, Stat), PathError> {
-    let failed = |error: Errno| PathError::Io { given: given.to_owned(), source: error.into() };
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+pub(crate) fn open_regular(
+    parent: &Dir,
+    name: &OsStr,
+    given: &str,
+) -> Result<(File, Stat), PathError> {
+    let failed = |error: Errno| PathError::Io {
+        given: given.to_owned(),
+        source: error.into(),
+    };
+    let flags =
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(parent, name, flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::LOOP | Errno::NOENT) => {
-            return Err(PathError::Swapped { given: given.to_owned() });
+            return Err(PathError::Swapped {
+                given: given.to_owned(),
+            });
         }
         Err(error) => return Err(failed(error)),
     };
     let stat = fstat(&file).map_err(failed)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok((File::from(file), stat)),
-        FileType::Directory => Err(PathError::IsDirectory { given: given.to_owned() }),
+        FileType::Directory => Err(PathError::IsDirectory {
+            given: given.to_owned(),
+        }),
         other => Err(special(given, other)),
     }
 }
@@ -113,7 +132,10 @@ mod tests {
         assert!(open_regular(&dir, OsStr::new("file"), "file").is_ok());
         assert!(open_directory(&dir, OsStr::new("dir")).is_ok());
         let refused = open_regular(&dir, OsStr::new("file_link"), "file_link").map(|_| ());
-        assert!(matches!(refused, Err(PathError::Swapped { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(PathError::Swapped { .. })),
+            "{refused:?}"
+        );
         assert!(open_directory(&dir, OsStr::new("dir_link")).is_err());
     }
 
@@ -122,9 +144,15 @@ mod tests {
         let dir = cap_tempfile::tempdir(ambient_authority()).unwrap();
         mknodat(&*dir, "pipe", FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let (done, waiting) = mpsc::channel();
-        std::thread::spawn(move || done.send(open_regular(&dir, OsStr::new("pipe"), "pipe").map(|_| ())));
-        let refused =
-            waiting.recv_timeout(Duration::from_secs(10)).expect("the open must not wait for a writer");
-        assert!(matches!(refused, Err(PathError::Special { .. })), "{refused:?}");
+        std::thread::spawn(move || {
+            done.send(open_regular(&dir, OsStr::new("pipe"), "pipe").map(|_| ()))
+        });
+        let refused = waiting
+            .recv_timeout(Duration::from_secs(10))
+            .expect("the open must not wait for a writer");
+        assert!(
+            matches!(refused, Err(PathError::Special { .. })),
+            "{refused:?}"
+        );
     }
 }

@@ -87,7 +87,11 @@ impl PathRefusal {
 
     /// The same for an argument of another name.
     pub(crate) fn into_refusal_at(self, at: &str) -> Refusal {
-        Refusal { class: self.class(), at: at.to_owned(), message: self.to_string() }
+        Refusal {
+            class: self.class(),
+            at: at.to_owned(),
+            message: self.to_string(),
+        }
     }
 }
 
@@ -104,8 +108,14 @@ impl RequestedPath {
         if given.contains('\0') {
             return Err(PathRefusal::Nul { given: text() });
         }
-        let root = spellings.first().map(|primary| primary.path.to_path_buf()).unwrap_or_default();
-        let mut refusal = PathRefusal::Outside { given: text(), root };
+        let root = spellings
+            .first()
+            .map(|primary| primary.path.to_path_buf())
+            .unwrap_or_default();
+        let mut refusal = PathRefusal::Outside {
+            given: text(),
+            root,
+        };
         // `/w/lib/../a` leaves the root `/w/lib` and stays inside the root `/w`.
         for (spelling, relative) in beneath(Path::new(given), spellings) {
             let steps = steps_of(relative);
@@ -113,7 +123,13 @@ impl RequestedPath {
                 Ok(()) => {
                     let names_directory = names_directory(given);
                     let (root, base) = (spelling.root, spelling.base.to_owned());
-                    return Ok(Self { given: text(), root, base, steps, names_directory });
+                    return Ok(Self {
+                        given: text(),
+                        root,
+                        base,
+                        steps,
+                        names_directory,
+                    });
                 }
                 Err(error) => refusal = error,
             }
@@ -161,7 +177,11 @@ pub(super) fn beneath<'p, 's>(
     spellings: &'s [Spelling<'s>],
 ) -> impl Iterator<Item = (&'s Spelling<'s>, &'p Path)> {
     let mut found: Vec<_> = match path.has_root() {
-        false => spellings.first().map(|primary| (primary, path)).into_iter().collect(),
+        false => spellings
+            .first()
+            .map(|primary| (primary, path))
+            .into_iter()
+            .collect(),
         true => spellings
             .iter()
             .filter_map(|spelling| Some((spelling, path.strip_prefix(spelling.path).ok()?)))
@@ -176,12 +196,14 @@ fn stays_beneath(steps: &[Step], given: &str) -> Result<(), PathRefusal> {
     for step in steps {
         depth = match step {
             Step::Down(_) if depth == MAX_DEPTH => {
-                return Err(PathRefusal::TooDeep { given: given.to_owned() });
+                return Err(PathRefusal::TooDeep {
+                    given: given.to_owned(),
+                });
             }
             Step::Down(_) => depth + 1,
-            Step::Up => {
-                depth.checked_sub(1).ok_or_else(|| PathRefusal::Leaves { given: given.to_owned() })?
-            }
+            Step::Up => depth.checked_sub(1).ok_or_else(|| PathRefusal::Leaves {
+                given: given.to_owned(),
+            })?,
         };
     }
     Ok(())
@@ -228,8 +250,12 @@ mod tests {
 
     fn check(given: &str, expected: Result<&str, &str>) {
         match (parse(given), expected) {
-            (Ok(path), Ok(lexical)) => assert_eq!(path.lexical(), PathBuf::from(lexical), "{given:?}"),
-            (Err(refusal), Err(part)) => assert!(refusal.to_string().contains(part), "{given:?}: {refusal}"),
+            (Ok(path), Ok(lexical)) => {
+                assert_eq!(path.lexical(), PathBuf::from(lexical), "{given:?}");
+            }
+            (Err(refusal), Err(part)) => {
+                assert!(refusal.to_string().contains(part), "{given:?}: {refusal}");
+            }
             (got, want) => panic!("{given:?}: got {got:?}, want {want:?}"),
         }
     }
@@ -272,11 +298,14 @@ mod tests {
 
     fn texts() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
-            "..", ".", "", "a", "b", "w", "real", "lib", "sub", "/", "//", "\0", "...", "..a", "a..", "\\",
-            "~", "é", "\n",
+            "..", ".", "", "a", "b", "w", "real", "lib", "sub", "/", "//", "\0", "...", "..a",
+            "a..", "\\", "~", "é", "\n",
         ]);
         prop::collection::vec((piece, prop::bool::ANY), 0..12).prop_map(|pieces| {
-            pieces.iter().map(|(p, slash)| format!("{p}{}", if *slash { "/" } else { "" })).collect()
+            pieces
+                .iter()
+                .map(|(p, slash)| format!("{p}{}", if *slash { "/" } else { "" }))
+                .collect()
         })
     }
 

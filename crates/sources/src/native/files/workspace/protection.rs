@@ -39,7 +39,10 @@ pub(in crate::native) struct PlaceWarning {
 
 impl PlaceWarning {
     pub(super) fn runs_code(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { effect: PlaceEffect::RunsCode, reason: reason.into() }
+        Self {
+            effect: PlaceEffect::RunsCode,
+            reason: reason.into(),
+        }
     }
 }
 
@@ -68,7 +71,10 @@ impl Protection {
     /// What runs code or opens doors later: version control data, pipelines, hooks, settings of editors, agents and
     /// this host, start-up files of shells, keys.
     pub fn standard() -> Self {
-        Self { standard: true, ..Self::default() }
+        Self {
+            standard: true,
+            ..Self::default()
+        }
     }
 
     /// Nothing.
@@ -81,17 +87,30 @@ impl Protection {
         mut self,
         patterns: impl IntoIterator<Item = P>,
     ) -> Result<Self, PatternError> {
-        self.patterns.extend(patterns.into_iter().map(|pattern| pattern.as_ref().to_owned()));
+        self.patterns.extend(
+            patterns
+                .into_iter()
+                .map(|pattern| pattern.as_ref().to_owned()),
+        );
         let mut globs = GlobSetBuilder::new();
         for pattern in &self.patterns {
             // With `deploy/**` the directory itself too: moving it away changes all that is in it.
-            for text in [Some(pattern.as_str()), pattern.strip_suffix("/**")].into_iter().flatten() {
-                let glob = glob(text).map_err(|source| PatternError { pattern: pattern.clone(), source })?;
+            for text in [Some(pattern.as_str()), pattern.strip_suffix("/**")]
+                .into_iter()
+                .flatten()
+            {
+                let glob = glob(text).map_err(|source| PatternError {
+                    pattern: pattern.clone(),
+                    source,
+                })?;
                 globs.add(glob);
             }
         }
         let built = globs.build();
-        self.globs = built.map_err(|source| PatternError { pattern: self.patterns.join(" "), source })?;
+        self.globs = built.map_err(|source| PatternError {
+            pattern: self.patterns.join(" "),
+            source,
+        })?;
         Ok(self)
     }
 
@@ -117,7 +136,10 @@ impl Protection {
             return named.then(|| PlaceWarning::runs_code("it tells this host what is allowed"));
         }
         let known = self.standard.then(|| self.known_place(place)).flatten();
-        let known = known.map(|known| PlaceWarning { effect: known.effect, reason: known.reason.into() });
+        let known = known.map(|known| PlaceWarning {
+            effect: known.effect,
+            reason: known.reason.into(),
+        });
         match known {
             Some(warning) if warning.effect == PlaceEffect::RunsCode => Some(warning),
             steering => {
@@ -134,7 +156,9 @@ impl Protection {
         changed: &'c [PathBuf],
         exists: impl Fn(&Path) -> bool,
     ) -> Option<&'c Path> {
-        self.guards_repositories().then(|| changed_repository(changed, exists)).flatten()
+        self.guards_repositories()
+            .then(|| changed_repository(changed, exists))
+            .flatten()
     }
 
     /// Whether version control data is protected.
@@ -147,42 +171,83 @@ impl Protection {
         let names = self.names_at_top(root);
         let exists = |place: &Path| {
             let first = place.iter().next().unwrap_or_default();
-            names.as_ref().is_none_or(|names| names.contains(first)) && root.symlink_metadata(place).is_ok()
+            names.as_ref().is_none_or(|names| names.contains(first))
+                && root.symlink_metadata(place).is_ok()
         };
         let known = self.places().filter(|place| !place.path.contains('*'));
         let known = known.map(|place| (PathBuf::from(place.path), place.effect, place.reason));
-        let own = self.patterns.iter().filter_map(|pattern| fixed_beginning(pattern));
-        let own = own.map(|place| (place, PlaceEffect::RunsCode, "the operator's configuration protects it"));
-        let files = self.files.iter().filter_map(|file| Some(file.strip_prefix(path).ok()?.to_owned()));
-        let files = files.map(|place| (place, PlaceEffect::RunsCode, "it tells this host what is allowed"));
-        let named = known.chain(own).chain(files).filter(|(place, ..)| exists(place));
-        let found = named.chain(unfixed(names.as_ref())).chain(self.of_bare_repository(root));
+        let own = self
+            .patterns
+            .iter()
+            .filter_map(|pattern| fixed_beginning(pattern));
+        let own = own.map(|place| {
+            (
+                place,
+                PlaceEffect::RunsCode,
+                "the operator's configuration protects it",
+            )
+        });
+        let files = self
+            .files
+            .iter()
+            .filter_map(|file| Some(file.strip_prefix(path).ok()?.to_owned()));
+        let files = files.map(|place| {
+            (
+                place,
+                PlaceEffect::RunsCode,
+                "it tells this host what is allowed",
+            )
+        });
+        let named = known
+            .chain(own)
+            .chain(files)
+            .filter(|(place, ..)| exists(place));
+        let found = named
+            .chain(unfixed(names.as_ref()))
+            .chain(self.of_bare_repository(root));
         found
-            .map(|(place, effect, reason)| ProtectedPath { path: path.join(place), effect, reason })
+            .map(|(place, effect, reason)| ProtectedPath {
+                path: path.join(place),
+                effect,
+                reason,
+            })
             .collect()
     }
 
     /// The names right in a root; `None` where there are too many to look at, or where none counts.
     fn names_at_top(&self, root: &Dir) -> Option<HashSet<OsString>> {
-        let entries = if self.standard { root.entries().ok() } else { None }?;
-        let names: HashSet<OsString> =
-            entries.take(NAMES_LOOKED_AT + 1).flatten().map(|entry| entry.file_name()).collect();
+        let entries = if self.standard {
+            root.entries().ok()
+        } else {
+            None
+        }?;
+        let names: HashSet<OsString> = entries
+            .take(NAMES_LOOKED_AT + 1)
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
         (names.len() <= NAMES_LOOKED_AT).then_some(names)
     }
 
     /// What makes a root itself a repository.
     fn of_bare_repository(&self, root: &Dir) -> Vec<(PathBuf, PlaceEffect, &'static str)> {
-        let exists =
-            |name: &str| root.symlink_metadata(name).is_ok_and(|found| name != CONFIG || !found.is_dir());
+        let exists = |name: &str| {
+            root.symlink_metadata(name)
+                .is_ok_and(|found| name != CONFIG || !found.is_dir())
+        };
         if !self.guards_repositories() || !is_repository(exists) {
             return Vec::new();
         }
         let names = repository::NAMES.into_iter().filter(|name| exists(name));
-        names.map(|name| (PathBuf::from(name), PlaceEffect::RunsCode, VERSION_CONTROL)).collect()
+        names
+            .map(|name| (PathBuf::from(name), PlaceEffect::RunsCode, VERSION_CONTROL))
+            .collect()
     }
 
     fn places(&self) -> impl Iterator<Item = &'static ProtectedPlace> {
-        PLACES.iter().filter(move |place| self.standard && !self.leaves_out(place))
+        PLACES
+            .iter()
+            .filter(move |place| self.standard && !self.leaves_out(place))
     }
 
     fn leaves_out(&self, place: &ProtectedPlace) -> bool {
@@ -195,14 +260,19 @@ impl Protection {
             .components()
             .filter_map(|component| match component {
                 Component::Normal(name) => Some(name.to_str().unwrap_or_default()),
-                Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+                Component::Prefix(_)
+                | Component::RootDir
+                | Component::CurDir
+                | Component::ParentDir => None,
             })
             .collect();
         let found = (0..names.len()).flat_map(|at| INDEX.at(&names, at));
-        found.filter(|place| !self.leaves_out(place)).min_by_key(|place| match place.effect {
-            PlaceEffect::RunsCode => 0,
-            PlaceEffect::SteersAgents => 1,
-        })
+        found
+            .filter(|place| !self.leaves_out(place))
+            .min_by_key(|place| match place.effect {
+                PlaceEffect::RunsCode => 0,
+                PlaceEffect::SteersAgents => 1,
+            })
     }
 }
 
@@ -226,7 +296,10 @@ struct PlaceIndex {
 
 impl PlaceIndex {
     fn of_all() -> Self {
-        let mut index = Self { by_first_name: HashMap::new(), unfixed: Vec::new() };
+        let mut index = Self {
+            by_first_name: HashMap::new(),
+            unfixed: Vec::new(),
+        };
         for place in PLACES {
             if let Some((beginning, end)) = place.path.split_once('*') {
                 index.unfixed.push((place, beginning, end));
@@ -234,7 +307,11 @@ impl PlaceIndex {
             }
             let mut names = place.path.split('/');
             let first = names.next().unwrap_or_default();
-            index.by_first_name.entry(first).or_default().push((place, names.collect()));
+            index
+                .by_first_name
+                .entry(first)
+                .or_default()
+                .push((place, names.collect()));
         }
         index
     }
@@ -247,7 +324,9 @@ impl PlaceIndex {
     ) -> impl Iterator<Item = &'static ProtectedPlace> + 'n {
         let (name, beneath) = (names[at], &names[at + 1..]);
         let fixed = self.by_first_name.get(name).into_iter().flatten();
-        let fixed = fixed.filter(move |(_, rest)| beneath.starts_with(rest)).map(|(place, _)| *place);
+        let fixed = fixed
+            .filter(move |(_, rest)| beneath.starts_with(rest))
+            .map(|(place, _)| *place);
         let found = fixed.chain(self.unfixed(name));
         found.filter(move |place| match place.depth {
             PlaceDepth::Anywhere => true,
@@ -257,14 +336,18 @@ impl PlaceIndex {
 
     fn unfixed(&self, name: &str) -> Option<&'static ProtectedPlace> {
         let fits = |(_, beginning, end): &&(_, &str, &str)| {
-            name.len() > beginning.len() + end.len() && name.starts_with(beginning) && name.ends_with(end)
+            name.len() > beginning.len() + end.len()
+                && name.starts_with(beginning)
+                && name.ends_with(end)
         };
         self.unfixed.iter().find(fits).map(|(place, ..)| *place)
     }
 }
 
 /// Those of the names in a root that are protected by how they begin or end.
-fn unfixed(names: Option<&HashSet<OsString>>) -> impl Iterator<Item = (PathBuf, PlaceEffect, &'static str)> {
+fn unfixed(
+    names: Option<&HashSet<OsString>>,
+) -> impl Iterator<Item = (PathBuf, PlaceEffect, &'static str)> {
     names.into_iter().flatten().filter_map(|name| {
         let place = INDEX.unfixed(name.to_str()?)?;
         Some((PathBuf::from(name), place.effect, place.reason))
@@ -294,7 +377,11 @@ mod tests {
     use super::{Protection, fixed_beginning};
 
     fn check(protection: &Protection, place: &str, protected: bool) {
-        assert_eq!(protection.warning(Path::new(place)).is_some(), protected, "{place}");
+        assert_eq!(
+            protection.warning(Path::new(place)).is_some(),
+            protected,
+            "{place}"
+        );
     }
 
     #[test]
@@ -350,7 +437,9 @@ mod tests {
 
     #[test]
     fn an_operator_adds_patterns_and_opens_repositories() {
-        let own = Protection::none().with(["deploy/**", "*.lock", "keys/?.pem"]).unwrap();
+        let own = Protection::none()
+            .with(["deploy/**", "*.lock", "keys/?.pem"])
+            .unwrap();
         for (place, protected) in [
             ("deploy", true),
             ("deploy/a/b", true),
@@ -383,7 +472,9 @@ mod tests {
             dir.create_dir_all(directory).unwrap();
         }
         dir.write(".envrc", "").unwrap();
-        let protection = Protection::standard().with(["deploy/*/secret", "**/x"]).unwrap();
+        let protection = Protection::standard()
+            .with(["deploy/*/secret", "**/x"])
+            .unwrap();
         dir.write("me.code-workspace", "").unwrap();
         dir.write("AGENTS.md", "").unwrap();
         let found = protection.existing(&dir, Path::new("/w"));

@@ -31,9 +31,18 @@ impl Root {
             let path = given.canonicalize()?;
             let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
             let stat = fstat(&dir)?;
-            Ok(Self { dir, path, given: absolute, access, identity: (stat.st_dev, stat.st_ino) })
+            Ok(Self {
+                dir,
+                path,
+                given: absolute,
+                access,
+                identity: (stat.st_dev, stat.st_ino),
+            })
         };
-        open().map_err(|source| WorkspaceError { path: given.to_owned(), source })
+        open().map_err(|source| WorkspaceError {
+            path: given.to_owned(),
+            source,
+        })
     }
 
     /// A path that leads to this directory for whoever can take only a path: through the descriptor, so that it is the

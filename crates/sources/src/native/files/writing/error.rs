@@ -21,7 +21,11 @@ pub(in crate::native::files) enum WriteError {
     #[error("the directory `{}` does not exist", shown(.path))]
     NoDirectory { path: String },
     #[error("`{}` has changed: its content has sha256 {}, expected was {}", shown(.path), start(.found), start(.expected))]
-    Changed { path: String, found: String, expected: String },
+    Changed {
+        path: String,
+        found: String,
+        expected: String,
+    },
     #[error("`{}` does not exist, expected was content with sha256 {}", shown(.path), start(.expected))]
     Gone { path: String, expected: String },
     #[error("`{}` was changed by somebody else while it was being written", shown(.path))]
@@ -50,12 +54,14 @@ impl WriteError {
             }
             Self::Path(error) => error.into_failure(),
             Self::Stopped(stopped) => stopped.into_failure(),
-            Self::NoDirectory { .. } => {
-                failure.code("not_found").hint("`create_directories: true` makes it").untouched()
-            }
-            Self::Changed { .. } | Self::Gone { .. } | Self::ChangedMeanwhile { .. } => {
-                failure.code("changed").hint("read the file again before writing").untouched()
-            }
+            Self::NoDirectory { .. } => failure
+                .code("not_found")
+                .hint("`create_directories: true` makes it")
+                .untouched(),
+            Self::Changed { .. } | Self::Gone { .. } | Self::ChangedMeanwhile { .. } => failure
+                .code("changed")
+                .hint("read the file again before writing")
+                .untouched(),
             Self::TooLarge { .. } => failure.code("too_large").untouched(),
             Self::NotText { .. } => failure
                 .code("not_text")

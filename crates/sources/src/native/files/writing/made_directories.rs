@@ -23,11 +23,16 @@ impl MadeDirectories {
         mut rest: Vec<OsString>,
         path: &str,
     ) -> Result<(Dir, OsString), WriteError> {
-        let failed = |source: io::Error| WriteError::Io { path: path.to_owned(), source };
+        let failed = |source: io::Error| WriteError::Io {
+            path: path.to_owned(),
+            source,
+        };
         let name = rest.pop().unwrap_or_default();
         for directory in rest {
             match parent.create_dir(Path::new(&directory)) {
-                Ok(()) => self.made.push((parent.try_clone().map_err(failed)?, directory.clone())),
+                Ok(()) => self
+                    .made
+                    .push((parent.try_clone().map_err(failed)?, directory.clone())),
                 // Somebody else made it a moment ago, so it is not ours to remove.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(error)),
@@ -40,7 +45,9 @@ impl MadeDirectories {
     /// The file was written: the directories stay, and their names are made durable too.
     pub(in crate::native::files) fn keep(&mut self) -> io::Result<()> {
         self.kept = true;
-        self.made.iter().try_for_each(|(parent, _)| sync_directory(parent))
+        self.made
+            .iter()
+            .try_for_each(|(parent, _)| sync_directory(parent))
     }
 
     /// The file was taken away again.

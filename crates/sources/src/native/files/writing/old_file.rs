@@ -49,17 +49,35 @@ impl OldFile {
         wish: Wish,
         stop: &StopSign,
     ) -> Result<Self, WriteError> {
-        let failed = |source: io::Error| PathError::Io { given: given.to_owned(), source };
+        let failed = |source: io::Error| PathError::Io {
+            given: given.to_owned(),
+            source,
+        };
         // A rename asks only for rights on the directory: without this look a file its owner made read-only
         // would be replaced all the same.
         let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
         accessat(parent, name, Access::WRITE_OK, flags).map_err(|error| failed(error.into()))?;
         let large = size_of(&stat) > CONTENT_BYTES as u64;
         match wish {
-            Wish::Nothing => return Ok(Self { stat, sha256: None, content: None }),
-            Wish::IfCheap if large => return Ok(Self { stat, sha256: None, content: None }),
+            Wish::Nothing => {
+                return Ok(Self {
+                    stat,
+                    sha256: None,
+                    content: None,
+                });
+            }
+            Wish::IfCheap if large => {
+                return Ok(Self {
+                    stat,
+                    sha256: None,
+                    content: None,
+                });
+            }
             Wish::Content if large => {
-                return Err(WriteError::TooLarge { path: given.to_owned(), size: size_of(&stat) });
+                return Err(WriteError::TooLarge {
+                    path: given.to_owned(),
+                    size: size_of(&stat),
+                });
             }
             Wish::IfCheap | Wish::Digest | Wish::Content => {}
         }
@@ -67,20 +85,31 @@ impl OldFile {
             Ok(opened) => opened,
             // May be written and not read, which is odd but allowed.
             Err(PathError::Io { .. }) if wish == Wish::IfCheap => {
-                return Ok(Self { stat, sha256: None, content: None });
+                return Ok(Self {
+                    stat,
+                    sha256: None,
+                    content: None,
+                });
             }
             Err(error) => return Err(error.into()),
         };
-        let nothing = Self { stat, sha256: None, content: None };
+        let nothing = Self {
+            stat,
+            sha256: None,
+            content: None,
+        };
         match Self::read(&file, stat, stop) {
             // A file that is written while it is read may have been read half old and half new.
             Ok(old) if !fstat(&file).is_ok_and(|now| old.is_still(&now)) => match wish {
                 Wish::Nothing | Wish::IfCheap => Ok(nothing),
-                Wish::Digest | Wish::Content => Err(WriteError::ChangedMeanwhile { path: given.to_owned() }),
+                Wish::Digest | Wish::Content => Err(WriteError::ChangedMeanwhile {
+                    path: given.to_owned(),
+                }),
             },
-            Ok(Self { content: None, .. }) if wish == Wish::Content => {
-                Err(WriteError::TooLarge { path: given.to_owned(), size: size_of(&stat) })
-            }
+            Ok(Self { content: None, .. }) if wish == Wish::Content => Err(WriteError::TooLarge {
+                path: given.to_owned(),
+                size: size_of(&stat),
+            }),
             Ok(old) => Ok(old),
             Err(Unfinished::Stopped(stopped)) => Err(stopped.into()),
             Err(Unfinished::Io(_)) if wish == Wish::IfCheap => Ok(nothing),
@@ -92,17 +121,29 @@ impl OldFile {
     fn read(mut file: &File, stat: Stat, stop: &StopSign) -> Result<Self, Unfinished> {
         if size_of(&stat) > CONTENT_BYTES as u64 {
             let sha256 = digest::of_file(&mut file, u64::MAX, stop, |_| {})?;
-            return Ok(Self { stat, sha256, content: None });
+            return Ok(Self {
+                stat,
+                sha256,
+                content: None,
+            });
         }
         let mut content = Vec::with_capacity(usize::try_from(size_of(&stat)).unwrap_or(0));
         loop {
             stop.check()?;
             if file.take(CHUNK_BYTES).read_to_end(&mut content)? == 0 {
                 let sha256 = Some(digest::of_bytes(&content));
-                return Ok(Self { stat, sha256, content: Some(content) });
+                return Ok(Self {
+                    stat,
+                    sha256,
+                    content: Some(content),
+                });
             }
             if content.len() > CONTENT_BYTES {
-                return Ok(Self { stat, sha256: None, content: None });
+                return Ok(Self {
+                    stat,
+                    sha256: None,
+                    content: None,
+                });
             }
         }
     }
@@ -122,7 +163,15 @@ impl OldFile {
 /// Whether two looks saw the same file, unchanged. A number alone does not tell: a new file gets that of one that is
 /// gone.
 pub(super) fn same(before: &Stat, now: &Stat) -> bool {
-    let id = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_ctime, stat.st_ctime_nsec);
+    let id = |stat: &Stat| {
+        (
+            stat.st_dev,
+            stat.st_ino,
+            stat.st_size,
+            stat.st_ctime,
+            stat.st_ctime_nsec,
+        )
+    };
     id(before) == id(now)
 }
 

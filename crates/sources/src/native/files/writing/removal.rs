@@ -16,9 +16,13 @@ impl Removal {
         stop.check()?;
         let target = self.0;
         target.require_unchanged()?;
-        unlinkat(&*target.parent, &target.name, AtFlags::empty()).map_err(|error| target.failed(error))?;
+        unlinkat(&*target.parent, &target.name, AtFlags::empty())
+            .map_err(|error| target.failed(error))?;
         let synced = sync_directory(&target.parent);
-        let durable = synced.map_err(|source| WriteError::NotDurable { path: target.path.clone(), source });
+        let durable = synced.map_err(|source| WriteError::NotDurable {
+            path: target.path.clone(),
+            source,
+        });
         Ok(Removed { target, durable })
     }
 }
@@ -38,11 +42,19 @@ impl Removed {
     pub(in crate::native::files) fn undo(mut self) -> Result<(), WriteError> {
         let content = self.target.old.as_mut().and_then(|old| old.content.take());
         let path = self.target.path.clone();
-        let Some(content) = content else { return Err(WriteError::ChangedMeanwhile { path }) };
+        let Some(content) = content else {
+            return Err(WriteError::ChangedMeanwhile { path });
+        };
         let mut staged = self.target.stage_now(&content)?;
         let name = staged.target.name.clone();
-        let failed = |source: io::Error| WriteError::Io { path: path.clone(), source };
-        staged.temporary.take_new(&name).map_err(|error| failed(error.into()))?;
+        let failed = |source: io::Error| WriteError::Io {
+            path: path.clone(),
+            source,
+        };
+        staged
+            .temporary
+            .take_new(&name)
+            .map_err(|error| failed(error.into()))?;
         sync_directory(&staged.target.parent).map_err(failed)
     }
 }

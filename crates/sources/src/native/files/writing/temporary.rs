@@ -15,8 +15,8 @@ use std::{
 use cap_std::fs::{Dir, File};
 use rustix::{
     fs::{
-        AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat, renameat_with, statat,
-        unlinkat,
+        AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat, renameat_with,
+        statat, unlinkat,
     },
     io::Errno,
 };
@@ -45,16 +45,27 @@ impl Temporary {
     pub(super) fn new(dir: &Arc<Dir>, target: &OsStr, mode: Mode) -> io::Result<Self> {
         let names = names_for(target);
         match open_unnamed(dir, mode)? {
-            Some(file) => Ok(Self { dir: dir.clone(), file, name: None, names }),
+            Some(file) => Ok(Self {
+                dir: dir.clone(),
+                file,
+                name: None,
+                names,
+            }),
             None => Self::named(dir, names, mode),
         }
     }
 
     /// For file systems without nameless files.
     fn named(dir: &Arc<Dir>, names: [OsString; NAMES], mode: Mode) -> io::Result<Self> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let (file, name) = first_free(&names, |name| openat(dir, name, flags, mode))?;
-        let temporary = Self { dir: dir.clone(), file: File::from(file), name: Some(name), names };
+        let temporary = Self {
+            dir: dir.clone(),
+            file: File::from(file),
+            name: Some(name),
+            names,
+        };
         temporary.sweep();
         Ok(temporary)
     }
@@ -76,7 +87,8 @@ impl Temporary {
         let own = match self.name.take() {
             Some(own) => own,
             None => {
-                let (_, own) = first_free(&self.names, |own| link_unnamed(&self.file, &self.dir, own))?;
+                let (_, own) =
+                    first_free(&self.names, |own| link_unnamed(&self.file, &self.dir, own))?;
                 self.name = Some(own.clone());
                 self.sweep();
                 own
@@ -109,8 +121,14 @@ impl Temporary {
     }
 
     fn sweep_at(&self, now: i64) {
-        for name in self.names.iter().filter(|name| self.name.as_ref() != Some(*name)) {
-            let Ok(other) = statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        for name in self
+            .names
+            .iter()
+            .filter(|name| self.name.as_ref() != Some(*name))
+        {
+            let Ok(other) = statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
             let is_file = FileType::from_raw_mode(other.st_mode) == FileType::RegularFile;
             if is_file && now.saturating_sub(other.st_ctime) > LEFT_BEHIND_SECONDS {
                 let _ = unlinkat(&*self.dir, name, AtFlags::empty());
@@ -163,8 +181,11 @@ mod tests {
     }
 
     fn names(dir: &Dir) -> Vec<String> {
-        let mut names: Vec<_> =
-            dir.entries().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = dir
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -174,7 +195,10 @@ mod tests {
     /// Both kinds of file: without a name, and with one where the file system has no others.
     fn both(dir: &Arc<Dir>, target: &str) -> [Temporary; 2] {
         let unnamed = Temporary::new(dir, OsStr::new(target), MODE).unwrap();
-        [unnamed, Temporary::named(dir, names_for(OsStr::new(target)), MODE).unwrap()]
+        [
+            unnamed,
+            Temporary::named(dir, names_for(OsStr::new(target)), MODE).unwrap(),
+        ]
     }
 
     #[test]
@@ -187,7 +211,10 @@ mod tests {
             assert_eq!(dir.read_to_string("a.txt").unwrap(), number.to_string());
         }
         for mut temporary in both(&dir, "b.txt") {
-            assert!(temporary.take_new(OsStr::new("a.txt")).is_err(), "the name is taken");
+            assert!(
+                temporary.take_new(OsStr::new("a.txt")).is_err(),
+                "the name is taken"
+            );
             temporary.take_new(OsStr::new("b.txt")).unwrap();
             drop(temporary);
             dir.remove_file("b.txt").unwrap();
@@ -199,9 +226,15 @@ mod tests {
     #[test]
     fn writers_do_not_meet_and_full_houses_are_an_error() {
         let (_held, dir) = directory();
-        let mut writers: Vec<_> = (0..NAMES).map(|_| both(&dir, "a.txt")[1].name.clone().unwrap()).collect();
+        let mut writers: Vec<_> = (0..NAMES)
+            .map(|_| both(&dir, "a.txt")[1].name.clone().unwrap())
+            .collect();
         writers.dedup();
-        assert_eq!(writers.len(), 1, "a name is free again when its writer is gone");
+        assert_eq!(
+            writers.len(),
+            1,
+            "a name is free again when its writer is gone"
+        );
         let held: Vec<_> = (0..NAMES)
             .map(|_| Temporary::named(&dir, names_for(OsStr::new("a.txt")), MODE).unwrap())
             .collect();
@@ -220,7 +253,8 @@ mod tests {
         let ours = names_for(OsStr::new("a.txt"));
         dir.write(&ours[1], "left a moment ago").unwrap();
         dir.create_dir(&ours[2]).unwrap();
-        dir.write(".toolpost-0000000000000000.0.tmp", "of another file").unwrap();
+        dir.write(".toolpost-0000000000000000.0.tmp", "of another file")
+            .unwrap();
         let temporary = Temporary::new(&dir, OsStr::new("a.txt"), MODE).unwrap();
         temporary.sweep();
         assert_eq!(names(&dir).len(), 3, "nothing is old");

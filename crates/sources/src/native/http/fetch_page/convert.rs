@@ -50,7 +50,12 @@ enum Part {
 }
 
 /// Turns a page into Markdown or text. What is in its `<main>` is taken where that is worth it.
-pub(super) fn convert(html: &str, base: &Url, style: Style, until: Instant) -> Result<Page, OutOfTime> {
+pub(super) fn convert(
+    html: &str,
+    base: &Url,
+    style: Style,
+    until: Instant,
+) -> Result<Page, OutOfTime> {
     if html.contains("main") || html.contains("MAIN") {
         let mut main = Converter::new(base, style, Part::Main);
         main.run(html, until)?;
@@ -158,7 +163,11 @@ impl Converter {
     fn finish(mut self) -> Page {
         self.close_down_to(0);
         let cut = self.is_full();
-        Page { title: self.title, text: self.writer.finish(), cut }
+        Page {
+            title: self.title,
+            text: self.writer.finish(),
+            cut,
+        }
     }
 
     fn is_full(&self) -> bool {
@@ -186,13 +195,18 @@ impl Converter {
 
     fn raw(&mut self, name: &str, text: &str) {
         if name.eq_ignore_ascii_case("title") && self.title.is_none() && self.noise == 0 {
-            let title = decoded(text).split_whitespace().collect::<Vec<_>>().join(" ");
+            let title = decoded(text)
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
             self.title = (!title.is_empty()).then_some(title);
         }
     }
 
     fn start(&mut self, tag: Tag<'_>) {
-        let Some(element) = Element::named(tag.name) else { return };
+        let Some(element) = Element::named(tag.name) else {
+            return;
+        };
         if element.role.is_void() {
             return self.void(element.role, tag);
         }
@@ -209,7 +223,9 @@ impl Converter {
     }
 
     fn end(&mut self, name: &str) {
-        let Some(element) = Element::named(name) else { return };
+        let Some(element) = Element::named(name) else {
+            return;
+        };
         if self.beyond > 0 {
             if !element.role.is_void() {
                 self.beyond -= 1;
@@ -217,8 +233,10 @@ impl Converter {
             return;
         }
         // An end inside a cell does not reach what is around its table.
-        let of_table =
-            matches!(element.role, Role::Table | Role::Row | Role::RowGroup | Role::Cell | Role::HeadCell);
+        let of_table = matches!(
+            element.role,
+            Role::Table | Role::Row | Role::RowGroup | Role::Cell | Role::HeadCell
+        );
         let barrier = |role: Role| !of_table && matches!(role, Role::Cell | Role::HeadCell);
         self.end_last(|open| open == element, barrier);
     }
@@ -226,15 +244,21 @@ impl Converter {
     /// Ends what the start of an element of this role ends, such as an open paragraph.
     fn end_implied(&mut self, role: Role) {
         use Role::{
-            Bullets, Cell, Definition, HeadCell, Heading, Item, Link, Numbers, Quote, Row, RowGroup, Table,
+            Bullets, Cell, Definition, HeadCell, Heading, Item, Link, Numbers, Quote, Row,
+            RowGroup, Table,
         };
         let cell = |role| matches!(role, Cell | HeadCell | Table);
         if role.is_block() {
-            self.end_last(|open| open.role == Role::Paragraph, |role| cell(role) || role == Role::Noise);
+            self.end_last(
+                |open| open.role == Role::Paragraph,
+                |role| cell(role) || role == Role::Noise,
+            );
         }
         match role {
-            Item => self
-                .end_last(|open| open.role == Item, |role| cell(role) || matches!(role, Bullets | Numbers)),
+            Item => self.end_last(
+                |open| open.role == Item,
+                |role| cell(role) || matches!(role, Bullets | Numbers),
+            ),
             Role::Term | Definition => self.end_last(
                 |open| matches!(open.role, Role::Term | Definition),
                 |role| cell(role) || matches!(role, Item | Quote),
@@ -289,7 +313,10 @@ impl Converter {
             }
             End::Margin(gap) => self.writer.close_margin(gap),
             End::List { .. } => {
-                let within = self.stack.iter().any(|open| open.element.role == Role::Item);
+                let within = self
+                    .stack
+                    .iter()
+                    .any(|open| open.element.role == Role::Item);
                 self.writer.gap(if within { Gap::Line } else { Gap::Blank });
             }
             End::Preformatted => self.write_preformatted(),
@@ -308,7 +335,9 @@ impl Converter {
     }
 
     fn write_preformatted(&mut self) {
-        let Some(Preformatted { text, language }) = self.preformatted.take() else { return };
+        let Some(Preformatted { text, language }) = self.preformatted.take() else {
+            return;
+        };
         let text = text.strip_prefix('\n').unwrap_or(&text).trim_end();
         if text.is_empty() {
             return;
@@ -319,7 +348,10 @@ impl Converter {
         self.writer.gap(Gap::Blank);
         if self.writer.style == Style::Markdown {
             let fence = "`".repeat(longest_run(text).max(2) + 1);
-            self.writer.lines(&format!("{fence}{}\n{text}\n{fence}", language.unwrap_or_default()));
+            self.writer.lines(&format!(
+                "{fence}{}\n{text}\n{fence}",
+                language.unwrap_or_default()
+            ));
         } else {
             self.writer.lines(text);
         }
@@ -337,8 +369,13 @@ impl Converter {
         }
         if self.writer.style == Style::Markdown {
             let ticks = "`".repeat(longest_run(&words) + 1);
-            let pad = if words.starts_with('`') || words.ends_with('`') { " " } else { "" };
-            self.writer.exact(&format!("{ticks}{pad}{words}{pad}{ticks}"));
+            let pad = if words.starts_with('`') || words.ends_with('`') {
+                " "
+            } else {
+                ""
+            };
+            self.writer
+                .exact(&format!("{ticks}{pad}{words}{pad}{ticks}"));
         } else {
             self.writer.exact(&words);
         }

@@ -100,8 +100,13 @@ impl Element {
             return None;
         }
         let lower = name.to_ascii_lowercase();
-        let place = ELEMENTS.binary_search_by(|(known, _)| (*known).cmp(&lower)).ok()?;
-        Some(Self { place, role: ELEMENTS[place].1 })
+        let place = ELEMENTS
+            .binary_search_by(|(known, _)| (*known).cmp(&lower))
+            .ok()?;
+        Some(Self {
+            place,
+            role: ELEMENTS[place].1,
+        })
     }
 }
 
@@ -207,7 +212,10 @@ mod tests {
     fn the_table_is_in_order() {
         assert!(ELEMENTS.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(ELEMENTS.iter().all(|(name, _)| name.len() <= 10));
-        assert_eq!(Element::named("BlockQuote").map(|element| element.role), Some(Role::Quote));
+        assert_eq!(
+            Element::named("BlockQuote").map(|element| element.role),
+            Some(Role::Quote)
+        );
         assert_eq!(Element::named("my-element"), None);
     }
 }

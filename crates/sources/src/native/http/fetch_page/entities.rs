@@ -34,19 +34,28 @@ fn reference(text: &str) -> Option<(char, usize)> {
             Some(digits) => (digits, 16, 2),
             None => (number, 10, 1),
         };
-        let count = digits.bytes().take_while(|byte| char::from(*byte).is_digit(radix)).count();
+        let count = digits
+            .bytes()
+            .take_while(|byte| char::from(*byte).is_digit(radix))
+            .count();
         let end = head + count + usize::from(digits.as_bytes().get(count) == Some(&b';'));
         let value = u32::from_str_radix(digits.get(..count)?, radix);
         // No digits are no reference; too many are a character that does not exist.
         return (count > 0).then(|| (numbered(value.unwrap_or(u32::MAX)), end));
     }
-    let count = text.bytes().take(NAME_BYTES).take_while(u8::is_ascii_alphanumeric).count();
+    let count = text
+        .bytes()
+        .take(NAME_BYTES)
+        .take_while(u8::is_ascii_alphanumeric)
+        .count();
     let name = text.get(..count)?;
     if text.as_bytes().get(count) == Some(&b';') {
         return Some((named(name)?, count + 1));
     }
     // These few are written without the semicolon often enough to be read so.
-    let bare = ["amp", "lt", "gt", "quot", "nbsp", "copy", "reg"].into_iter().find(|bare| *bare == name)?;
+    let bare = ["amp", "lt", "gt", "quot", "nbsp", "copy", "reg"]
+        .into_iter()
+        .find(|bare| *bare == name)?;
     Some((named(bare)?, bare.len()))
 }
 
@@ -67,7 +76,10 @@ fn named(name: &str) -> Option<char> {
     static TABLE: LazyLock<HashMap<&str, char>> = LazyLock::new(|| {
         let words: Vec<&str> = NAMES.split(' ').collect();
         let character = |code| char::from_u32(u32::from_str_radix(code, 16).ok()?);
-        words.chunks_exact(2).filter_map(|pair| Some((pair[0], character(pair[1])?))).collect()
+        words
+            .chunks_exact(2)
+            .filter_map(|pair| Some((pair[0], character(pair[1])?)))
+            .collect()
     });
     TABLE.get(name).copied()
 }
@@ -118,7 +130,10 @@ mod tests {
     #[test]
     fn references_become_characters() {
         let check = |text: &str, expected: &str| assert_eq!(decoded(text), expected, "{text}");
-        check("a &amp; b &lt;c&gt; &quot;d&quot; &apos;", "a & b <c> \"d\" '");
+        check(
+            "a &amp; b &lt;c&gt; &quot;d&quot; &apos;",
+            "a & b <c> \"d\" '",
+        );
         check("&#8212;&#x2014;&#X2014;", "———");
         check("&#150;&#x80;", "–€");
         check("&#0;&#xD800;&#99999999999;", "\u{fffd}\u{fffd}\u{fffd}");
@@ -134,7 +149,10 @@ mod tests {
         let words: Vec<&str> = NAMES.split(' ').collect();
         assert_eq!(words.len() % 2, 0);
         for pair in words.chunks(2) {
-            assert!(char::from_u32(u32::from_str_radix(pair[1], 16).unwrap()).is_some(), "{pair:?}");
+            assert!(
+                char::from_u32(u32::from_str_radix(pair[1], 16).unwrap()).is_some(),
+                "{pair:?}"
+            );
             assert!(pair[0].len() <= super::NAME_BYTES);
         }
     }

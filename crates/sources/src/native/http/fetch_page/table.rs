@@ -35,7 +35,9 @@ impl Table {
 
     /// Ends the open cell.
     pub(super) fn close_cell(&mut self, writer: &mut Writer) {
-        let Some(outside) = self.outside.take() else { return };
+        let Some(outside) = self.outside.take() else {
+            return;
+        };
         let cell = std::mem::replace(writer, outside);
         if cell.is_full() {
             writer.mark_full();
@@ -45,7 +47,9 @@ impl Table {
         if self.rows.is_empty() {
             self.rows.push(Vec::new());
         }
-        let Some(row) = self.rows.last_mut() else { return };
+        let Some(row) = self.rows.last_mut() else {
+            return;
+        };
         let full = row.len() >= MAX_COLUMNS;
         match row.last_mut() {
             Some(last) if full => {
@@ -64,12 +68,16 @@ impl Table {
     fn holds_data(&self) -> bool {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let small = |cell: &String| cell.len() <= CELL_CHARS;
-        columns > 1 && self.rows.len() > 1 && !self.holds_table && self.rows.iter().flatten().all(small)
+        columns > 1
+            && self.rows.len() > 1
+            && !self.holds_table
+            && self.rows.iter().flatten().all(small)
     }
 
     /// Writes the table.
     pub(super) fn write(mut self, writer: &mut Writer) {
-        self.rows.retain(|row| row.iter().any(|cell| !cell.is_empty()));
+        self.rows
+            .retain(|row| row.iter().any(|cell| !cell.is_empty()));
         writer.gap(Gap::Blank);
         if !self.holds_data() {
             for cell in self.rows.iter().flatten().filter(|cell| !cell.is_empty()) {
@@ -80,8 +88,9 @@ impl Table {
             let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
             for (number, row) in self.rows.iter().enumerate() {
                 let cells = (0..columns).map(|column| row.get(column).map(|cell| one_line(cell)));
-                let cells: Vec<String> =
-                    cells.map(|cell| cell.unwrap_or_default().replace('|', "\\|")).collect();
+                let cells: Vec<String> = cells
+                    .map(|cell| cell.unwrap_or_default().replace('|', "\\|"))
+                    .collect();
                 writer.gap(Gap::Line);
                 writer.lines(&format!("| {} |", cells.join(" | ")));
                 if number == 0 {
@@ -92,7 +101,12 @@ impl Table {
         } else {
             for row in &self.rows {
                 writer.gap(Gap::Line);
-                writer.lines(&row.iter().map(|cell| one_line(cell)).collect::<Vec<_>>().join("\t"));
+                writer.lines(
+                    &row.iter()
+                        .map(|cell| one_line(cell))
+                        .collect::<Vec<_>>()
+                        .join("\t"),
+                );
             }
         }
         writer.gap(Gap::Blank);

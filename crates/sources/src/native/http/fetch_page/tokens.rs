@@ -28,7 +28,9 @@ pub(super) struct Tag<'a> {
 }
 
 /// Elements whose content is not markup.
-const RAW: [&str; 8] = ["script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"];
+const RAW: [&str; 8] = [
+    "script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes",
+];
 
 /// Cuts a page into pieces.
 pub(super) struct Tokens<'a> {
@@ -39,7 +41,10 @@ pub(super) struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     pub(super) fn new(html: &'a str) -> Self {
-        Self { rest: html, raw: None }
+        Self {
+            rest: html,
+            raw: None,
+        }
     }
 
     /// Takes everything up to `at` and gives it.
@@ -55,8 +60,12 @@ impl<'a> Tokens<'a> {
         while let Some(found) = self.rest[from..].find("</") {
             let at = from + found;
             let after = &self.rest.as_bytes()[at + 2..];
-            let ends = after.get(name.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric());
-            if after.len() >= name.len() && after[..name.len()].eq_ignore_ascii_case(name.as_bytes()) && ends
+            let ends = after
+                .get(name.len())
+                .is_none_or(|byte| !byte.is_ascii_alphanumeric());
+            if after.len() >= name.len()
+                && after[..name.len()].eq_ignore_ascii_case(name.as_bytes())
+                && ends
             {
                 return self.take(at);
             }
@@ -100,7 +109,10 @@ impl<'a> Tokens<'a> {
                     return Some(None);
                 }
                 self.take(1);
-                self.raw = RAW.iter().any(|raw| name.eq_ignore_ascii_case(raw)).then_some(name);
+                self.raw = RAW
+                    .iter()
+                    .any(|raw| name.eq_ignore_ascii_case(raw))
+                    .then_some(name);
                 Some(Some(Token::Start(Tag { name, attributes })))
             }
             _ => None,
@@ -108,7 +120,9 @@ impl<'a> Tokens<'a> {
     }
 
     fn name(&mut self) -> &'a str {
-        let end = self.rest.find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>'));
+        let end = self
+            .rest
+            .find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>'));
         self.take(end.unwrap_or(self.rest.len()))
     }
 
@@ -136,8 +150,12 @@ impl<'a> Iterator for Tokens<'a> {
                     None => {}
                 }
             }
-            let end =
-                self.rest.bytes().skip(1).position(|byte| byte == b'<').map_or(self.rest.len(), |at| at + 1);
+            let end = self
+                .rest
+                .bytes()
+                .skip(1)
+                .position(|byte| byte == b'<')
+                .map_or(self.rest.len(), |at| at + 1);
             return Some(Token::Text(self.take(end)));
         }
         None
@@ -150,7 +168,10 @@ fn comment_end(text: &str) -> usize {
     let mut at = 2;
     while let Some(found) = text[at..].find("--") {
         let after = &text[at + found + 2..];
-        let length = [">", "!>"].into_iter().find(|end| after.starts_with(end)).map(str::len);
+        let length = [">", "!>"]
+            .into_iter()
+            .find(|end| after.starts_with(end))
+            .map(str::len);
         match length {
             Some(length) => return at + found + 2 + length,
             None => at += found + 1,
@@ -200,7 +221,8 @@ impl Tag<'_> {
             }
             // A `=` in front is part of the name, as browsers have it.
             let first = rest.chars().next().map_or(1, char::len_utf8);
-            let end = rest[first..].find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '='));
+            let end =
+                rest[first..].find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '='));
             let (name, after) = rest.split_at(end.map_or(rest.len(), |end| end + first));
             let (value, after) = attribute_value(after);
             if name.eq_ignore_ascii_case(wanted) {
@@ -223,14 +245,20 @@ fn attribute_value(text: &str) -> (&str, &str) {
             let end = inside.find(char::from(quote)).unwrap_or(inside.len());
             (&inside[..end], inside.get(end + 1..).unwrap_or_default())
         }
-        _ => value.split_at(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len())),
+        _ => value.split_at(
+            value
+                .find(|c: char| c.is_ascii_whitespace())
+                .unwrap_or(value.len()),
+        ),
     }
 }
 
 /// The charset a page names in a `<meta>`.
 pub(in crate::native::http) fn meta_charset(head: &str) -> Option<String> {
     Tokens::new(head).find_map(|token| {
-        let Token::Start(tag) = token else { return None };
+        let Token::Start(tag) = token else {
+            return None;
+        };
         if !tag.name.eq_ignore_ascii_case("meta") {
             return None;
         }
@@ -240,7 +268,13 @@ pub(in crate::native::http) fn meta_charset(head: &str) -> Option<String> {
         let content = tag.attribute("content")?.to_ascii_lowercase();
         let (_, charset) = content.split_once("charset=")?;
         let charset = charset.trim().trim_matches(['"', '\'']);
-        Some(charset.split([';', ' ', '"', '\'']).next().unwrap_or_default().to_owned())
+        Some(
+            charset
+                .split([';', ' ', '"', '\''])
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        )
     })
 }
 
@@ -268,8 +302,14 @@ mod tests {
         check("<a 'b>c'>t", r#"<a> "c'>t""#);
         check("<!-- <b> -->x<!-->y<!--->z<!-- open", r#""x" "y" "z""#);
         check("<!doctype html><?php x ?>t", r#""t""#);
-        check("<script>if (a</b>c) '<p>'</SCRIPT >t", r#"<script> script:"if (a</b>c) '<p>'" </SCRIPT> "t""#);
-        check("<title>a &amp; <b></title>", r#"<title> title:"a &amp; <b>" </title>"#);
+        check(
+            "<script>if (a</b>c) '<p>'</SCRIPT >t",
+            r#"<script> script:"if (a</b>c) '<p>'" </SCRIPT> "t""#,
+        );
+        check(
+            "<title>a &amp; <b></title>",
+            r#"<title> title:"a &amp; <b>" </title>"#,
+        );
         check("<style>open", r#"<style> style:"open""#);
         check("<br/><img src=x />", "<br> <img>");
         check("<div", "");
@@ -281,12 +321,18 @@ mod tests {
     #[test]
     fn attributes() {
         let check = |html: &str, name: &str, value: Option<&str>| {
-            let Some(Token::Start(tag)) = Tokens::new(html).next() else { panic!("{html}") };
+            let Some(Token::Start(tag)) = Tokens::new(html).next() else {
+                panic!("{html}")
+            };
             assert_eq!(tag.attribute(name).as_deref(), value, "{html}");
         };
         check("<a href=x>", "href", Some("x"));
         check("<a HREF = 'x y' b>", "href", Some("x y"));
-        check("<a data-href=y href=\"?a=1&amp;b=2\">", "href", Some("?a=1&b=2"));
+        check(
+            "<a data-href=y href=\"?a=1&amp;b=2\">",
+            "href",
+            Some("?a=1&b=2"),
+        );
         check("<a hidden>", "hidden", Some(""));
         check("<a hidden href=/x/y/>", "href", Some("/x/y/"));
         check("<a =x href=y>", "href", Some("y"));
@@ -296,9 +342,13 @@ mod tests {
 
     #[test]
     fn charsets() {
-        let check = |html: &str, charset: Option<&str>| assert_eq!(meta_charset(html).as_deref(), charset);
+        let check =
+            |html: &str, charset: Option<&str>| assert_eq!(meta_charset(html).as_deref(), charset);
         check("<html><meta charset=\"Shift_JIS\">", Some("Shift_JIS"));
-        check("<meta http-equiv=Content-Type content='text/html; charset=iso-8859-2'>", Some("iso-8859-2"));
+        check(
+            "<meta http-equiv=Content-Type content='text/html; charset=iso-8859-2'>",
+            Some("iso-8859-2"),
+        );
         check("<!-- <meta charset=x> -->", None);
         check("<meta name=viewport content=width>", None);
     }

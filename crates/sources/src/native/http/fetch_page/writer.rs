@@ -74,7 +74,11 @@ impl Writer {
     pub(super) fn new(style: Style, room: usize) -> Self {
         Self {
             style,
-            out: BoundedText { text: String::new(), room, is_full: false },
+            out: BoundedText {
+                text: String::new(),
+                room,
+                is_full: false,
+            },
             gap: Gap::None,
             margins: Vec::new(),
             marks: Vec::new(),
@@ -117,21 +121,30 @@ impl Writer {
             }
         }
         // The first paragraph of an item stands beside the item's mark.
-        let beside_mark = matches!(self.margins.last(), Some(Margin::Item { mark: Some(_), .. }));
+        let beside_mark = matches!(
+            self.margins.last(),
+            Some(Margin::Item { mark: Some(_), .. })
+        );
         let gap = if beside_mark { gap.min(Gap::Line) } else { gap };
         self.gap = self.gap.max(gap);
     }
 
     /// Ends the line; the second time, leaves one blank.
     pub(super) fn break_line(&mut self) {
-        let gap = if self.gap >= Gap::Line { Gap::Blank } else { Gap::Line };
+        let gap = if self.gap >= Gap::Line {
+            Gap::Blank
+        } else {
+            Gap::Line
+        };
         self.gap(gap);
     }
 
     /// Writes running text: any white space is one space.
     pub(super) fn text(&mut self, text: &str) {
-        let mut words =
-            text.split(|c: char| c.is_ascii_whitespace()).filter(|word| !word.is_empty()).peekable();
+        let mut words = text
+            .split(|c: char| c.is_ascii_whitespace())
+            .filter(|word| !word.is_empty())
+            .peekable();
         if text.starts_with(|c: char| c.is_ascii_whitespace()) {
             self.gap = self.gap.max(Gap::Space);
         }
@@ -183,7 +196,9 @@ impl Writer {
                 if gap == Gap::Blank {
                     self.out.push_str("\n");
                     let quotes = self.margins.iter().take(MARKED_LEVELS);
-                    let quoted = quotes.filter(|margin| matches!(margin, Margin::Quote)).count();
+                    let quoted = quotes
+                        .filter(|margin| matches!(margin, Margin::Quote))
+                        .count();
                     self.out.push_str(">".repeat(quoted).as_str());
                 }
                 self.out.push_str("\n");
@@ -212,7 +227,10 @@ impl Writer {
     pub(super) fn open_item(&mut self, mark: String) {
         self.gap(Gap::Line);
         let width = mark.chars().count();
-        self.margins.push(Margin::Item { mark: Some(mark), width });
+        self.margins.push(Margin::Item {
+            mark: Some(mark),
+            width,
+        });
     }
 
     pub(super) fn close_margin(&mut self, gap: Gap) {
@@ -222,7 +240,10 @@ impl Writer {
 
     /// Begins a mark, which is written when there is something to mark.
     pub(super) fn open_mark(&mut self, text: &'static str) {
-        self.marks.push(Mark { text, written: false });
+        self.marks.push(Mark {
+            text,
+            written: false,
+        });
     }
 
     /// Ends the mark that was begun last; says whether it was written.

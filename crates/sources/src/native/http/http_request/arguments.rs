@@ -153,7 +153,9 @@ fn pairs(parameters: &BTreeMap<String, Parameter>) -> impl Iterator<Item = (&str
             Parameter::One(value) => std::slice::from_ref(value),
             Parameter::Several(values) => values,
         };
-        values.iter().map(move |value| (name.as_str(), value.text()))
+        values
+            .iter()
+            .map(move |value| (name.as_str(), value.text()))
     })
 }
 
@@ -167,7 +169,10 @@ pub(super) enum RequestError {
     #[error("give the body as one of `json`, `form` or `body`, not several")]
     SeveralBodies,
     #[error("a {method} request has no body; leave `{argument}` out or choose another `method`")]
-    BodyNotExpected { method: Method, argument: &'static str },
+    BodyNotExpected {
+        method: Method,
+        argument: &'static str,
+    },
     #[error("the body has {bytes} bytes, the limit is {BODY_BYTES}")]
     BodyTooLarge { bytes: usize },
     #[error("`max_bytes` must be at least 1")]
@@ -175,7 +180,11 @@ pub(super) enum RequestError {
     #[error("there is no credential `{}`; {}", shown(.name), listed(.known))]
     UnknownCredential { name: String, known: Vec<String> },
     #[error("the credential `{name}` may not be sent to `{url}`; it is for {}", listed(.for_urls))]
-    CredentialNotForUrl { name: String, url: String, for_urls: Vec<String> },
+    CredentialNotForUrl {
+        name: String,
+        url: String,
+        for_urls: Vec<String>,
+    },
     #[error("the credential sets the header `{name}`; leave it out of `headers`")]
     CredentialHeaderGiven { name: HeaderName },
     #[error("the value of the credential `{name}` cannot be sent in a header")]
@@ -191,7 +200,9 @@ fn listed(names: &[String]) -> String {
 
 impl RequestError {
     pub(super) fn bad_secret(name: &str) -> Self {
-        Self::BadSecret { name: name.to_owned() }
+        Self::BadSecret {
+            name: name.to_owned(),
+        }
     }
 
     fn class(&self) -> ErrorClass {
@@ -215,13 +226,17 @@ impl RequestError {
             Self::Headers(_) | Self::CredentialHeaderGiven { .. } => "/headers",
             Self::SeveralBodies | Self::BodyTooLarge { .. } | Self::BodyNotExpected { .. } => "",
             Self::NoBytes => "/max_bytes",
-            Self::UnknownCredential { .. } | Self::CredentialNotForUrl { .. } | Self::BadSecret { .. } => {
-                "/credential"
-            }
+            Self::UnknownCredential { .. }
+            | Self::CredentialNotForUrl { .. }
+            | Self::BadSecret { .. } => "/credential",
         };
         match self {
             Self::Target(refusal) => refusal.into_refusal(),
-            other => Refusal { class: other.class(), at: at.to_owned(), message: other.to_string() },
+            other => Refusal {
+                class: other.class(),
+                at: at.to_owned(),
+                message: other.to_string(),
+            },
         }
     }
 
@@ -254,25 +269,41 @@ impl Arguments {
         if self.max_bytes == Some(0) {
             return Err(RequestError::NoBytes);
         }
-        let json = self.json.as_ref().map(|value| ("json", "application/json", value.to_string()));
+        let json = self
+            .json
+            .as_ref()
+            .map(|value| ("json", "application/json", value.to_string()));
         let form = self.form.as_ref().map(|form| {
-            let encoded =
-                url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs(form)).finish();
+            let encoded = url::form_urlencoded::Serializer::new(String::new())
+                .extend_pairs(pairs(form))
+                .finish();
             ("form", "application/x-www-form-urlencoded", encoded)
         });
-        let body = self.body.clone().map(|body| ("body", "text/plain; charset=utf-8", body));
+        let body = self
+            .body
+            .clone()
+            .map(|body| ("body", "text/plain; charset=utf-8", body));
         let mut given = [json, form, body].into_iter().flatten();
-        let Some((argument, media_type, content)) = given.next() else { return Ok(None) };
+        let Some((argument, media_type, content)) = given.next() else {
+            return Ok(None);
+        };
         if given.next().is_some() {
             return Err(RequestError::SeveralBodies);
         }
         if matches!(self.method, RequestMethod::Get | RequestMethod::Head) {
-            return Err(RequestError::BodyNotExpected { method: self.method.of_http(), argument });
+            return Err(RequestError::BodyNotExpected {
+                method: self.method.of_http(),
+                argument,
+            });
         }
         if content.len() > BODY_BYTES {
-            return Err(RequestError::BodyTooLarge { bytes: content.len() });
+            return Err(RequestError::BodyTooLarge {
+                bytes: content.len(),
+            });
         }
-        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(media_type));
+        headers
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static(media_type));
         Ok(Some(content.into_bytes()))
     }
 
@@ -282,10 +313,21 @@ impl Arguments {
         target: &Target,
         credentials: &'c [Credential],
     ) -> Result<Option<&'c Credential>, RequestError> {
-        let Some(name) = &self.credential else { return Ok(None) };
-        let Some(found) = credentials.iter().find(|credential| credential.name == *name) else {
-            let known = credentials.iter().map(|credential| credential.name.clone()).collect();
-            return Err(RequestError::UnknownCredential { name: name.clone(), known });
+        let Some(name) = &self.credential else {
+            return Ok(None);
+        };
+        let Some(found) = credentials
+            .iter()
+            .find(|credential| credential.name == *name)
+        else {
+            let known = credentials
+                .iter()
+                .map(|credential| credential.name.clone())
+                .collect();
+            return Err(RequestError::UnknownCredential {
+                name: name.clone(),
+                known,
+            });
         };
         match found.urls.iter().any(|prefix| prefix.covers(&target.url)) {
             true => Ok(Some(found)),

@@ -106,7 +106,13 @@ impl<'c> Answer<'c> {
         let mut notes = Vec::new();
         let headers = told_headers(response.headers(), &scrubber, &mut notes);
         notes.extend(stopped_because.map(|because| scrubber.text(&because)));
-        let redirects = hops.into_iter().map(|hop| Hop { to: scrubber.text(&hop.to), ..hop }).collect();
+        let redirects = hops
+            .into_iter()
+            .map(|hop| Hop {
+                to: scrubber.text(&hop.to),
+                ..hop
+            })
+            .collect();
         let result = RequestResult {
             status: response.status().as_u16(),
             url: scrubber.text(target.url.as_str()),
@@ -121,7 +127,12 @@ impl<'c> Answer<'c> {
             sha256: None,
             notes,
         };
-        Self { status: response.status(), result, label, scrubber }
+        Self {
+            status: response.status(),
+            result,
+            label,
+            scrubber,
+        }
     }
 
     pub(super) fn note(&mut self, note: String) {
@@ -130,18 +141,28 @@ impl<'c> Answer<'c> {
 
     /// Whether the answer says that its body is an image.
     pub(super) fn is_image(&self) -> bool {
-        self.result.media_type.as_deref().is_some_and(|said| said.starts_with("image/"))
+        self.result
+            .media_type
+            .as_deref()
+            .is_some_and(|said| said.starts_with("image/"))
     }
 
     /// What the answer says its body is.
     pub(super) fn media_type(&self) -> &str {
-        self.result.media_type.as_deref().unwrap_or("application/octet-stream")
+        self.result
+            .media_type
+            .as_deref()
+            .unwrap_or("application/octet-stream")
     }
 
     /// Whether of a body, read whole, only the beginning is given: it is neither text nor an image.
     pub(super) fn shows_only_the_head_of(&self, bytes: &[u8]) -> bool {
         bytes.len() > HEAD_BYTES
-            && !charset::is_text(self.result.media_type.as_deref(), self.label.as_deref(), bytes)
+            && !charset::is_text(
+                self.result.media_type.as_deref(),
+                self.label.as_deref(),
+                bytes,
+            )
             && image_type(bytes).is_none()
     }
 
@@ -158,15 +179,26 @@ impl<'c> Answer<'c> {
 
     /// The body is here, up to some limit. `most` is the limit that no call goes beyond.
     pub(super) fn shown(mut self, body: Body, most: u64) -> Result<ToolOutput, ToolFailure> {
-        let Body { bytes, whole, announced, kept } = body;
+        let Body {
+            bytes,
+            whole,
+            announced,
+            kept,
+        } = body;
         self.result.bytes = bytes.len() as u64;
         self.result.announced_bytes = announced;
-        let total =
-            if whole { Some(self.result.bytes) } else { kept.as_ref().map(|kept| kept.size).or(announced) };
+        let total = if whole {
+            Some(self.result.bytes)
+        } else {
+            kept.as_ref().map(|kept| kept.size).or(announced)
+        };
         let kept = kept.map(|kept| kept.id);
         let said = self.result.media_type.clone();
         if bytes.is_empty() {
-            return Ok(ToolOutput { is_empty: true, ..self.output(None, None)? });
+            return Ok(ToolOutput {
+                is_empty: true,
+                ..self.output(None, None)?
+            });
         }
         let cut = |shown: u64| {
             (!whole || shown < bytes.len() as u64).then(|| Truncation {
@@ -191,7 +223,10 @@ impl<'c> Answer<'c> {
             return self.output(Some(Content::text(text)), truncated);
         }
         if let Some(media_type) = image_type(&bytes).filter(|_| whole) {
-            let content = Content::Image { data: BASE64.encode(&bytes), media_type: media_type.to_owned() };
+            let content = Content::Image {
+                data: BASE64.encode(&bytes),
+                media_type: media_type.to_owned(),
+            };
             return self.output(Some(content), None);
         }
         let head = &bytes[..bytes.len().min(HEAD_BYTES)];
@@ -200,7 +235,10 @@ impl<'c> Answer<'c> {
             media_type: said.unwrap_or_else(|| "application/octet-stream".to_owned()),
             size: total.unwrap_or(bytes.len() as u64),
         };
-        self.note(format!("the body is binary; only its first {} bytes are given", head.len()));
+        self.note(format!(
+            "the body is binary; only its first {} bytes are given",
+            head.len()
+        ));
         let truncated = cut(head.len() as u64);
         self.output(Some(content), truncated)
     }
@@ -212,7 +250,10 @@ impl<'c> Answer<'c> {
         self.result.charset = Some(decoded.charset.to_owned());
         let text = self.scrubber.text(&decoded.text);
         if decoded.damaged {
-            self.note(format!("some bytes are not {} and were replaced", decoded.charset));
+            self.note(format!(
+                "some bytes are not {} and were replaced",
+                decoded.charset
+            ));
         }
         if !charset::is_json(self.result.media_type.as_deref()) || !whole {
             return text;
@@ -228,25 +269,43 @@ impl<'c> Answer<'c> {
                 indented(text)
             }
             Err(error) => {
-                self.note(format!("the body says it is JSON and cannot be read as such: {error}"));
+                self.note(format!(
+                    "the body says it is JSON and cannot be read as such: {error}"
+                ));
                 text
             }
         }
     }
 
-    fn output(self, body: Option<Content>, truncated: Option<Truncation>) -> Result<ToolOutput, ToolFailure> {
+    fn output(
+        self,
+        body: Option<Content>,
+        truncated: Option<Truncation>,
+    ) -> Result<ToolOutput, ToolFailure> {
         let result = self.result;
         let mut text = format!("HTTP {}\n{}", self.status, result.url);
         for hop in &result.redirects {
-            text.push_str(&format!("\n(redirected with {} to {})", hop.status, visible_line(&hop.to)));
+            text.push_str(&format!(
+                "\n(redirected with {} to {})",
+                hop.status,
+                visible_line(&hop.to)
+            ));
         }
-        for (name, value) in TOLD.iter().filter_map(|name| Some((name, result.headers.get(*name)?))) {
+        for (name, value) in TOLD
+            .iter()
+            .filter_map(|name| Some((name, result.headers.get(*name)?)))
+        {
             text.push_str(&format!("\n{name}: {}", visible_line(value)));
         }
         for note in &result.notes {
             text.push_str(&format!("\n[{}]", visible_line(note)));
         }
-        let summary = format!("{} from {}, {} bytes", self.status, host(&result.url), result.bytes);
+        let summary = format!(
+            "{} from {}, {} bytes",
+            self.status,
+            host(&result.url),
+            result.bytes
+        );
         let mut content = Vec::new();
         match body {
             Some(Content::Text { text: body }) => {
@@ -261,13 +320,27 @@ impl<'c> Answer<'c> {
             None => content.push(Content::text(text)),
         }
         let structured = Some(serde_json::to_value(&result)?);
-        Ok(ToolOutput { content, structured, summary: Some(summary), truncated, ..ToolOutput::default() })
+        Ok(ToolOutput {
+            content,
+            structured,
+            summary: Some(summary),
+            truncated,
+            ..ToolOutput::default()
+        })
     }
 }
 
 fn end_of(mut text: String, truncated: Option<&Truncation>) -> String {
-    if let Some(Truncation { shown, total, hint: Some(hint), .. }) = truncated {
-        let total = total.map(|total| format!(" of {total}")).unwrap_or_default();
+    if let Some(Truncation {
+        shown,
+        total,
+        hint: Some(hint),
+        ..
+    }) = truncated
+    {
+        let total = total
+            .map(|total| format!(" of {total}"))
+            .unwrap_or_default();
         text.push_str(&format!("\n[the first {shown}{total} bytes; {hint}]"));
     }
     text
@@ -288,7 +361,10 @@ fn told_headers(
     for (name, value) in headers {
         let value = String::from_utf8_lossy(value.as_bytes());
         let value = match name == SET_COOKIE {
-            true => format!("{}=[left out]", value.split('=').next().unwrap_or_default().trim()),
+            true => format!(
+                "{}=[left out]",
+                value.split('=').next().unwrap_or_default().trim()
+            ),
             false => scrubber.text(&value),
         };
         let value: String = value.chars().take(HEADER_CHARS).collect();
@@ -302,7 +378,10 @@ fn told_headers(
         }
     }
     if headers.keys_len() > told.len() {
-        notes.push(format!("{} more headers are not told", headers.keys_len() - told.len()));
+        notes.push(format!(
+            "{} more headers are not told",
+            headers.keys_len() - told.len()
+        ));
     }
     told
 }
@@ -318,5 +397,8 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
         return Some("image/webp");
     }
-    MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, media_type)| *media_type)
+    MAGIC
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map(|(_, media_type)| *media_type)
 }

@@ -28,9 +28,16 @@ pub(super) async fn begin(
     context: &CallContext,
 ) -> Result<Saving, ToolFailure> {
     let (place, path) = (workspace.clone(), path.to_owned());
-    let file =
-        on_worker(workspace, context.clone(), move |stop| IncomingFile::begin(&place, &path, stop)).await?;
-    Ok(Saving { file, limit, workspace: workspace.clone(), context: context.clone() })
+    let file = on_worker(workspace, context.clone(), move |stop| {
+        IncomingFile::begin(&place, &path, stop)
+    })
+    .await?;
+    Ok(Saving {
+        file,
+        limit,
+        workspace: workspace.clone(),
+        context: context.clone(),
+    })
 }
 
 impl Saving {
@@ -51,7 +58,12 @@ impl Saving {
                 self = self.push(std::mem::take(&mut batch)).await?;
             }
         }
-        let Self { file, workspace, context, .. } = self.push(batch).await?;
+        let Self {
+            file,
+            workspace,
+            context,
+            ..
+        } = self.push(batch).await?;
         let host = incoming.host().to_owned();
         let finished = on_worker(&workspace, context, move |stop| file.finish(stop));
         match tokio::time::timeout_at(deadline.at, finished).await {
@@ -61,9 +73,21 @@ impl Saving {
     }
 
     async fn push(self, batch: Vec<u8>) -> Result<Self, ToolFailure> {
-        let Self { mut file, workspace, context, limit } = self;
-        let pushed =
-            on_worker(&workspace, context.clone(), move |_| file.push(&batch).map(|()| file)).await?;
-        Ok(Self { file: pushed, limit, workspace, context })
+        let Self {
+            mut file,
+            workspace,
+            context,
+            limit,
+        } = self;
+        let pushed = on_worker(&workspace, context.clone(), move |_| {
+            file.push(&batch).map(|()| file)
+        })
+        .await?;
+        Ok(Self {
+            file: pushed,
+            limit,
+            workspace,
+            context,
+        })
     }
 }

@@ -72,9 +72,10 @@ impl<'c> Careful<'c> {
             let window = &text[at..text.len().min(at + piece)];
             let end = match window.iter().rposition(|&byte| byte == b'\n') {
                 Some(last) => at + last + 1,
-                None => {
-                    text[at..].iter().position(|&byte| byte == b'\n').map_or(text.len(), |end| at + end + 1)
-                }
+                None => text[at..]
+                    .iter()
+                    .position(|&byte| byte == b'\n')
+                    .map_or(text.len(), |end| at + end + 1),
             };
             if end - at > self.longest_line {
                 self.long_lines.set(self.long_lines.get() + 1);
@@ -87,7 +88,11 @@ impl<'c> Careful<'c> {
             at = end;
         }
         // The engine has its say on text that is empty.
-        Ok(if text.is_empty() { search(at, at).map(|(found, _)| found) } else { None })
+        Ok(if text.is_empty() {
+            search(at, at).map(|(found, _)| found)
+        } else {
+            None
+        })
     }
 
     fn passed(&self, bytes: usize) {
@@ -103,9 +108,15 @@ impl Matcher for Careful<'_> {
         // The engine's type of error has no value.
         let find = |at: usize, end: usize| self.engine.find_at(&text[..end], at).ok().flatten();
         if self.multiline {
-            return if self.watch.look() { Ok(find(at, text.len())) } else { Err(Over) };
+            return if self.watch.look() {
+                Ok(find(at, text.len()))
+            } else {
+                Err(Over)
+            };
         }
-        self.in_pieces(text, at, |at, end| find(at, end).map(|found| (found, found.end())))
+        self.in_pieces(text, at, |at, end| {
+            find(at, end).map(|found| (found, found.end()))
+        })
     }
 
     fn new_captures(&self) -> Result<NoCaptures, Over> {
@@ -122,10 +133,18 @@ impl Matcher for Careful<'_> {
 
     fn find_candidate_line(&self, text: &[u8]) -> Result<Option<LineMatchKind>, Over> {
         self.in_pieces(text, 0, |at, end| {
-            let found = self.engine.find_candidate_line(&text[at..end]).ok().flatten()?;
+            let found = self
+                .engine
+                .find_candidate_line(&text[at..end])
+                .ok()
+                .flatten()?;
             Some(match found {
-                LineMatchKind::Confirmed(place) => (LineMatchKind::Confirmed(at + place), at + place),
-                LineMatchKind::Candidate(place) => (LineMatchKind::Candidate(at + place), at + place),
+                LineMatchKind::Confirmed(place) => {
+                    (LineMatchKind::Confirmed(at + place), at + place)
+                }
+                LineMatchKind::Candidate(place) => {
+                    (LineMatchKind::Candidate(at + place), at + place)
+                }
             })
         })
     }
@@ -135,7 +154,11 @@ impl Matcher for Careful<'_> {
             return Ok(self.find_at(text, at)?.map(|found| found.end()));
         }
         self.in_pieces(text, at, |at, end| {
-            let place = self.engine.shortest_match_at(&text[..end], at).ok().flatten()?;
+            let place = self
+                .engine
+                .shortest_match_at(&text[..end], at)
+                .ok()
+                .flatten()?;
             Some((place, place))
         })
     }

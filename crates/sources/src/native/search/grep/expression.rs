@@ -45,7 +45,10 @@ pub(in crate::native::search) enum ExpressionError {
     #[error("`{}` can only match across lines; set `multiline`", shown(.pattern))]
     AcrossLines { pattern: String },
     #[error("`{}` is not a regular expression this tool takes: {}{}", shown(.pattern), reason(.source), advice(.source))]
-    Malformed { pattern: String, source: grep_regex::Error },
+    Malformed {
+        pattern: String,
+        source: grep_regex::Error,
+    },
 }
 
 impl ExpressionError {
@@ -86,15 +89,26 @@ pub(in crate::native::search) fn compile(
     let mut refused = None;
     for (size, longest_text) in COMPILED {
         match builder.size_limit(size).build(pattern) {
-            Ok(engine) => return Ok(Expression { engine, multiline: reading.multiline, longest_text }),
+            Ok(engine) => {
+                return Ok(Expression {
+                    engine,
+                    multiline: reading.multiline,
+                    longest_text,
+                });
+            }
             Err(source) => refused = Some(source),
         }
     }
     Err(match refused {
         None => ExpressionError::Empty,
         Some(source) => match source.kind() {
-            ErrorKind::NotAllowed(_) => ExpressionError::AcrossLines { pattern: pattern.to_owned() },
-            _ => ExpressionError::Malformed { pattern: pattern.to_owned(), source },
+            ErrorKind::NotAllowed(_) => ExpressionError::AcrossLines {
+                pattern: pattern.to_owned(),
+            },
+            _ => ExpressionError::Malformed {
+                pattern: pattern.to_owned(),
+                source,
+            },
         },
     })
 }
@@ -107,7 +121,12 @@ pub(super) fn line_terminator() -> LineTerminator {
 /// The parser draws a picture of the place over several lines; its last line says what is wrong.
 fn reason(error: &grep_regex::Error) -> String {
     let text = error.to_string();
-    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or(&text).trim();
+    let last = text
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or(&text)
+        .trim();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
@@ -128,7 +147,11 @@ mod tests {
 
     use super::{Reading, compile};
 
-    const PLAIN: Reading = Reading { literal: false, case_insensitive: false, multiline: false };
+    const PLAIN: Reading = Reading {
+        literal: false,
+        case_insensitive: false,
+        multiline: false,
+    };
 
     #[test]
     fn what_cannot_be_searched_for_says_what_to_do() {
@@ -139,12 +162,21 @@ mod tests {
             }
         };
         check("", &["is empty"]);
-        check("fn main(", &["`fn main(`", "unclosed group", "set `literal`"]);
+        check(
+            "fn main(",
+            &["`fn main(`", "unclosed group", "set `literal`"],
+        );
         check("(?=x)", &["look-around", "simpler expression"]);
-        check(r"(a)\1", &["backreferences are not supported", "simpler expression"]);
+        check(
+            r"(a)\1",
+            &["backreferences are not supported", "simpler expression"],
+        );
         check(r"a\nb", &["across lines; set `multiline`"]);
         check(&"(".repeat(200), &["not a regular expression"]);
-        check(&format!("{}a{}", "(".repeat(150), ")".repeat(150)), &["nest", "smaller repetitions"]);
+        check(
+            &format!("{}a{}", "(".repeat(150), ")".repeat(150)),
+            &["nest", "smaller repetitions"],
+        );
         check(r"(\w{100}){100}", &["size limit", "smaller repetitions"]);
         check("a{1000}{1000}{1000}", &["size limit"]);
         check(&"a".repeat(10_001), &["10001 bytes, the limit is 10000"]);
@@ -154,19 +186,38 @@ mod tests {
     fn ordinary_expressions_fit_the_limits() {
         let longest = |pattern: &str| compile(pattern, PLAIN).unwrap().longest_text;
         assert!(longest("fn main") == super::HELD_BYTES && longest(r"fn \w+\(") == 512 << 10);
-        for pattern in [r"\bfn\s+\w{1,80}\s*\(", r"(?i)todo|fixme|xxx", r"[\p{Greek}\d]+$", r"^\s*//.*TODO"] {
+        for pattern in [
+            r"\bfn\s+\w{1,80}\s*\(",
+            r"(?i)todo|fixme|xxx",
+            r"[\p{Greek}\d]+$",
+            r"^\s*//.*TODO",
+        ] {
             compile(pattern, PLAIN).unwrap();
         }
     }
 
     #[test]
     fn a_line_ends_in_front_of_a_carriage_return_too() {
-        assert!(compile("b$", PLAIN).unwrap().engine.is_match(b"ab\r\n").unwrap());
+        assert!(
+            compile("b$", PLAIN)
+                .unwrap()
+                .engine
+                .is_match(b"ab\r\n")
+                .unwrap()
+        );
     }
 
     #[test]
     fn literal_text_has_no_signs_with_a_meaning() {
-        let matcher = compile("f(x)*", Reading { literal: true, ..PLAIN }).unwrap().engine;
+        let matcher = compile(
+            "f(x)*",
+            Reading {
+                literal: true,
+                ..PLAIN
+            },
+        )
+        .unwrap()
+        .engine;
         assert!(matcher.is_match(b"y = f(x)*2").unwrap());
         assert!(!matcher.is_match(b"fx").unwrap());
     }

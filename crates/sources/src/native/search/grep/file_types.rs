@@ -30,8 +30,14 @@ impl FileType {
         let mut builder = TypesBuilder::new();
         builder.add_defaults();
         let definitions = builder.definitions();
-        if !definitions.iter().any(|definition| definition.name() == name) {
-            return Err(FileTypeError::Unknown { name: name.to_owned(), advice: advice(name, &definitions) });
+        if !definitions
+            .iter()
+            .any(|definition| definition.name() == name)
+        {
+            return Err(FileTypeError::Unknown {
+                name: name.to_owned(),
+                advice: advice(name, &definitions),
+            });
         }
         builder.select(name);
         Ok(Self(builder.build()?))

@@ -18,7 +18,9 @@ use super::{
     expression::Expression,
     scan::{Watched, searcher},
 };
-use crate::native::search::{Page, newest::Hit, start::Start, walk::open_file_beneath, watch::Watch};
+use crate::native::search::{
+    Page, newest::Hit, start::Start, walk::open_file_beneath, watch::Watch,
+};
 
 /// How much text of lines comes back at once.
 pub(super) const TEXT_BYTES: usize = 64 << 10;
@@ -90,7 +92,10 @@ pub(super) fn collect<'h>(
     let matcher = Careful::new(wanted.expression, watch);
     let mut searcher = line_searcher(wanted);
     let mut skip = wanted.page.offset as u64;
-    let mut room = Room { lines: wanted.page.limit, bytes: TEXT_BYTES };
+    let mut room = Room {
+        lines: wanted.page.limit,
+        bytes: TEXT_BYTES,
+    };
     let mut files = Vec::new();
     for hit in hits {
         if skip >= hit.lines {
@@ -105,7 +110,10 @@ pub(super) fn collect<'h>(
             let mut sink = Lines::new(wanted, std::mem::take(&mut skip), &mut room);
             // An error ends the file early; the lines in front of it are real.
             let _ = searcher.search_reader(&matcher, Watched::new(file, watch), &mut sink);
-            files.push(FileLines { hit, lines: sink.lines });
+            files.push(FileLines {
+                hit,
+                lines: sink.lines,
+            });
             room.bytes = room.bytes.saturating_sub(hit.place.as_os_str().len());
         }
         skip = 0;
@@ -132,12 +140,22 @@ pub(in crate::native::search) fn collect_from(
     watch: &Watch<'_>,
 ) -> Collected {
     let matcher = Careful::new(wanted.expression, watch);
-    let mut room = Room { lines: wanted.page.limit, bytes: TEXT_BYTES };
+    let mut room = Room {
+        lines: wanted.page.limit,
+        bytes: TEXT_BYTES,
+    };
     let mut sink = Lines::new(wanted, wanted.page.offset as u64, &mut room);
-    let searched = line_searcher(wanted).search_reader(&matcher, Watched::new(text, watch), &mut sink);
+    let searched =
+        line_searcher(wanted).search_reader(&matcher, Watched::new(text, watch), &mut sink);
     let (lines, is_binary) = (sink.lines, sink.is_binary);
     let (is_full, long_lines) = (room.is_full(), matcher.long_lines());
-    Collected { lines, is_full, is_binary, long_lines, error: searched.err() }
+    Collected {
+        lines,
+        is_full,
+        is_binary,
+        long_lines,
+        error: searched.err(),
+    }
 }
 
 fn line_searcher(wanted: &Collect<'_>) -> Searcher {
@@ -196,7 +214,11 @@ impl<'l> Lines<'l> {
         if self.before.len() == self.around.before {
             self.before.pop_front();
         }
-        self.before.push_back(Line { line: number, text: shortened(line, 0), context: true });
+        self.before.push_back(Line {
+            line: number,
+            text: shortened(line, 0),
+            context: true,
+        });
     }
 
     /// Shows a line. `false`: there is no room for it.
@@ -226,8 +248,17 @@ impl<'l> Lines<'l> {
             }
         }
         // With `multiline` the match may have begun on a line before.
-        let at = self.matcher.find(line).ok().flatten().map_or(0, |found| found.start());
-        let shown = self.show(Line { line: number, text: shortened(line, at), context: false });
+        let at = self
+            .matcher
+            .find(line)
+            .ok()
+            .flatten()
+            .map_or(0, |found| found.start());
+        let shown = self.show(Line {
+            line: number,
+            text: shortened(line, at),
+            context: false,
+        });
         self.room.lines -= usize::from(shown);
         shown
     }
@@ -249,9 +280,11 @@ impl Sink for Lines<'_> {
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         let number = context.line_number().unwrap_or(1);
         match context.kind() {
-            SinkContextKind::After if !self.lines.is_empty() => {
-                Ok(self.show(Line { line: number, text: shortened(context.bytes(), 0), context: true }))
-            }
+            SinkContextKind::After if !self.lines.is_empty() => Ok(self.show(Line {
+                line: number,
+                text: shortened(context.bytes(), 0),
+                context: true,
+            })),
             // What comes after a match that was passed over may stand before one that is shown.
             SinkContextKind::Before | SinkContextKind::After | SinkContextKind::Other => {
                 self.remember(number, context.bytes());
@@ -278,7 +311,10 @@ fn shortened(line: &[u8], at: usize) -> String {
     if line.len() <= LINE_BYTES {
         return String::from_utf8_lossy(line).into_owned();
     }
-    let within = |at: usize| line.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
+    let within = |at: usize| {
+        line.get(at)
+            .is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
+    };
     let latest = line.len() - LINE_BYTES;
     let mut begin = at.saturating_sub(LEAD_BYTES).min(latest);
     let mut end = begin + LINE_BYTES;
@@ -288,7 +324,11 @@ fn shortened(line: &[u8], at: usize) -> String {
         end -= usize::from(within(end));
     }
     let text = String::from_utf8_lossy(&line[begin..end]);
-    format!("{}{text}{}", if begin > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" })
+    format!(
+        "{}{text}{}",
+        if begin > 0 { "…" } else { "" },
+        if end < line.len() { "…" } else { "" }
+    )
 }
 
 #[cfg(test)]
@@ -302,13 +342,19 @@ mod tests {
         assert_eq!(shortened(b"short\r\n", 3), "short");
         let line = format!("{}needle{}\n", "a".repeat(1000), "b".repeat(1000));
         let shown = shortened(line.as_bytes(), 1000);
-        assert!(shown.starts_with("…aaa") && shown.contains("needle") && shown.ends_with("b…"), "{shown}");
+        assert!(
+            shown.starts_with("…aaa") && shown.contains("needle") && shown.ends_with("b…"),
+            "{shown}"
+        );
         assert!(shortened(line.as_bytes(), 0).starts_with("aaa"));
         let end = format!("{}needle\n", "a".repeat(1000));
         assert!(shortened(end.as_bytes(), 1000).ends_with("aneedle"));
         let wide = format!("{}needle{}", "é".repeat(700), "文".repeat(700));
         let shown = shortened(wide.as_bytes(), 1400);
-        assert!(shown.contains("needle") && !shown.contains('\u{fffd}'), "{shown}");
+        assert!(
+            shown.contains("needle") && !shown.contains('\u{fffd}'),
+            "{shown}"
+        );
     }
 
     proptest! {

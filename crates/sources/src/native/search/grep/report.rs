@@ -98,9 +98,13 @@ impl Searched<'_> {
         let lines = self.lines.take();
         let (files, unit, shown_units, all) = match lines {
             Some(lines) => {
-                let matching = |file: &FileLines<'_>| file.lines.iter().filter(|line| !line.context).count();
+                let matching =
+                    |file: &FileLines<'_>| file.lines.iter().filter(|line| !line.context).count();
                 let shown: usize = lines.iter().map(matching).sum();
-                let files = lines.into_iter().map(|file| self.file(file.hit, file.lines)).collect();
+                let files = lines
+                    .into_iter()
+                    .map(|file| self.file(file.hit, file.lines))
+                    .collect();
                 (files, "lines", shown as u64, self.found.lines)
             }
             None => {
@@ -122,7 +126,10 @@ impl Searched<'_> {
         });
         let summary = self.summary(&result, shown_units, total);
         let mut text = text(&result);
-        match truncated.as_ref().and_then(|truncated| truncated.hint.as_deref()) {
+        match truncated
+            .as_ref()
+            .and_then(|truncated| truncated.hint.as_deref())
+        {
             Some(hint) => text.push_str(&format!("[{summary}; {hint}]\n")),
             None if result.files.is_empty() => text.push_str(&format!("[{summary}]\n")),
             None => {}
@@ -136,7 +143,11 @@ impl Searched<'_> {
                     "file that could not be searched",
                     "files that could not be searched"
                 ),
-                counted(result.long_lines, "line too long for the pattern", "lines too long for the pattern"),
+                counted(
+                    result.long_lines,
+                    "line too long for the pattern",
+                    "lines too long for the pattern"
+                ),
             );
         }
         if result.kept_by_rules > 0 {
@@ -198,9 +209,12 @@ impl Searched<'_> {
     fn hint(&self, result: &GrepResult) -> Option<String> {
         match (self.late, result.next_offset) {
             (true, _) => Some(
-                "the time ran out before all was searched; narrow it by `path`, `glob` or `type`".to_owned(),
+                "the time ran out before all was searched; narrow it by `path`, `glob` or `type`"
+                    .to_owned(),
             ),
-            (false, Some(next)) => Some(format!("go on with `offset={next}`, or narrow the search")),
+            (false, Some(next)) => {
+                Some(format!("go on with `offset={next}`, or narrow the search"))
+            }
             (false, None) => None,
         }
     }
@@ -208,9 +222,16 @@ impl Searched<'_> {
     fn summary(&self, result: &GrepResult, count: u64, total: Option<u64>) -> String {
         let (pattern, place) = (shown(self.arguments.pattern), shown(&result.path));
         let of_lines = self.arguments.output_mode == OutputMode::Content;
-        let (one, many) = if of_lines { ("line", "lines") } else { ("file", "files") };
+        let (one, many) = if of_lines {
+            ("line", "lines")
+        } else {
+            ("file", "files")
+        };
         match (count, total) {
-            (0, Some(0)) => format!("nothing in {place} matches `{pattern}`{}", self.why_nothing(result)),
+            (0, Some(0)) => format!(
+                "nothing in {place} matches `{pattern}`{}",
+                self.why_nothing(result)
+            ),
             (0, Some(total)) => {
                 format!(
                     "`offset={}` is past the end, {} `{pattern}`",
@@ -221,19 +242,30 @@ impl Searched<'_> {
             (count, Some(total)) if count == total => {
                 format!("{} `{pattern}` in {place}", matching(count, one, many))
             }
-            (count, Some(total)) => format!("{count} of {total} {many} that match `{pattern}` in {place}"),
-            (count, None) => format!("{} `{pattern}` in {place} so far", matching(count, one, many)),
+            (count, Some(total)) => {
+                format!("{count} of {total} {many} that match `{pattern}` in {place}")
+            }
+            (count, None) => format!(
+                "{} `{pattern}` in {place} so far",
+                matching(count, one, many)
+            ),
         }
     }
 
     /// What a caller who expected a match should know.
     fn why_nothing(&self, result: &GrepResult) -> String {
-        let mut told = format!(" ({} searched", counted(result.searched_files, "file", "files"));
+        let mut told = format!(
+            " ({} searched",
+            counted(result.searched_files, "file", "files")
+        );
         for (count, what) in [
             (result.binary_files, "binary"),
             (result.unsearched_files, "could not be searched"),
             (result.long_lines, "long lines passed over"),
-            (result.ignored, "left out by ignore files, `include_ignored` looks there too"),
+            (
+                result.ignored,
+                "left out by ignore files, `include_ignored` looks there too",
+            ),
         ] {
             if count > 0 {
                 let _ = write!(told, ", {count} {what}");

@@ -88,7 +88,9 @@ impl<'s> Scan<'s> {
         Self {
             wanted,
             matcher: Careful::new(wanted.expression, watch),
-            searcher: searcher(wanted.expression.multiline).line_number(false).build(),
+            searcher: searcher(wanted.expression.multiline)
+                .line_number(false)
+                .build(),
             watch,
             found,
             scanned: Scanned::default(),
@@ -100,7 +102,11 @@ impl<'s> Scan<'s> {
 
     /// Searches an open file that lies at `place`.
     pub(super) fn search(&mut self, file: File, stat: &Stat, place: &Path) {
-        let mut count = Count { lines: 0, binary: false, first_only: self.wanted.first_only };
+        let mut count = Count {
+            lines: 0,
+            binary: false,
+            first_only: self.wanted.first_only,
+        };
         if let Err(_error) = self.run(file, stat, &mut count) {
             self.scanned.unsearched += u64::from(!self.watch.is_over());
             return;
@@ -120,7 +126,11 @@ impl<'s> Scan<'s> {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if size > SMALL_FILE {
-            return self.searcher.search_reader(&self.matcher, Watched::new(file, self.watch), count);
+            return self.searcher.search_reader(
+                &self.matcher,
+                Watched::new(file, self.watch),
+                count,
+            );
         }
         let mut read = 0;
         while read < self.buffer.len() {
@@ -129,7 +139,9 @@ impl<'s> Scan<'s> {
             // The size is trusted to save a second read that finds the end; files of size zero may be of the
             // kernel's, which do not know theirs.
             if more == 0 || read == size {
-                return self.searcher.search_slice(&self.matcher, &self.buffer[..read], count);
+                return self
+                    .searcher
+                    .search_slice(&self.matcher, &self.buffer[..read], count);
             }
         }
         // It has grown.
@@ -184,7 +196,11 @@ pub(super) struct Watched<'w, R> {
 
 impl<'w, R> Watched<'w, R> {
     pub(super) fn new(file: R, watch: &'w Watch<'w>) -> Self {
-        Self { file, watch, until_look: BYTES_A_LOOK }
+        Self {
+            file,
+            watch,
+            until_look: BYTES_A_LOOK,
+        }
     }
 }
 

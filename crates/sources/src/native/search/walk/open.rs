@@ -16,7 +16,10 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const LIST: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// Opens the directory at `path`, relative to `base` and without `..`, for listing.
 ///
@@ -29,7 +32,8 @@ pub(in crate::native::search) fn open_directory(base: &Dir, path: &Path) -> Resu
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};
-        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let beneath =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(base, path, LIST, Mode::empty(), beneath) {
             // Old kernels do not have the call, and old container rules refuse it.
             Err(Errno::NOSYS | Errno::PERM) => {}
@@ -43,7 +47,9 @@ pub(in crate::native::search) fn open_directory(base: &Dir, path: &Path) -> Resu
 fn step_by_step(base: &Dir, path: &Path) -> Result<OwnedFd> {
     let mut here: Option<OwnedFd> = None;
     for component in path.components() {
-        let std::path::Component::Normal(name) = component else { return Err(Errno::INVAL) };
+        let std::path::Component::Normal(name) = component else {
+            return Err(Errno::INVAL);
+        };
         here = Some(match &here {
             None => openat(base, name, LIST, Mode::empty())?,
             Some(dir) => openat(dir, name, LIST, Mode::empty())?,
@@ -63,9 +69,15 @@ pub(in crate::native::search) fn open_file(dir: impl AsFd, name: impl Arg) -> Re
 }
 
 /// Opens the regular file at `path`, relative to `base` and without `..`.
-pub(in crate::native::search) fn open_file_beneath(base: &Dir, path: &Path) -> Result<(File, Stat)> {
+pub(in crate::native::search) fn open_file_beneath(
+    base: &Dir,
+    path: &Path,
+) -> Result<(File, Stat)> {
     let name = path.file_name().ok_or(Errno::INVAL)?;
-    open_file(open_directory(base, path.parent().unwrap_or(Path::new("")))?, name)
+    open_file(
+        open_directory(base, path.parent().unwrap_or(Path::new("")))?,
+        name,
+    )
 }
 
 #[cfg(test)]

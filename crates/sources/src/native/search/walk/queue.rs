@@ -66,7 +66,12 @@ struct State {
 
 impl<'w> Queue<'w> {
     pub(super) fn new(watch: &'w Watch<'w>) -> Self {
-        Self { watch, state: Mutex::default(), changed: Condvar::new(), idle: AtomicUsize::new(0) }
+        Self {
+            watch,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            idle: AtomicUsize::new(0),
+        }
     }
 
     /// Whether some thread has nothing to do.
@@ -112,7 +117,10 @@ impl<'w> Queue<'w> {
                 return None;
             }
             self.idle.fetch_add(1, Ordering::Relaxed);
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             self.idle.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -49,7 +49,11 @@ impl Rules {
     ) -> Option<Arc<Self>> {
         let count = above.map_or(0, |rules| rules.count);
         let plain = read(dir, c".ignore", CHAIN_RULES.saturating_sub(count));
-        let git = read(dir, c".gitignore", CHAIN_RULES.saturating_sub(count + plain.len()));
+        let git = read(
+            dir,
+            c".gitignore",
+            CHAIN_RULES.saturating_sub(count + plain.len()),
+        );
         if plain.is_empty() && git.is_empty() {
             return above.cloned();
         }
@@ -86,7 +90,9 @@ impl Rules {
 
 /// Reads at most `most` rules. What cannot be read or understood says nothing, as for git.
 fn read(dir: BorrowedFd<'_>, name: &CStr, most: usize) -> Gitignore {
-    let Ok((file, _)) = open_file(dir, name) else { return Gitignore::empty() };
+    let Ok((file, _)) = open_file(dir, name) else {
+        return Gitignore::empty();
+    };
     let mut text = Vec::new();
     if file.take(FILE_BYTES).read_to_end(&mut text).is_err() {
         return Gitignore::empty();

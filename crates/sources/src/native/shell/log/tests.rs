@@ -10,7 +10,15 @@ fn log(limit: u64) -> OutputLog {
 
 /// Bytes that tell where they stand.
 fn pattern(from: usize, length: usize) -> Vec<u8> {
-    (from..from + length).map(|at| if at % 64 == 63 { b'\n' } else { (at / 64 % 251) as u8 | 0x80 }).collect()
+    (from..from + length)
+        .map(|at| {
+            if at % 64 == 63 {
+                b'\n'
+            } else {
+                (at / 64 % 251) as u8 | 0x80
+            }
+        })
+        .collect()
 }
 
 async fn filled(limit: u64, length: usize) -> OutputLog {
@@ -26,14 +34,24 @@ async fn filled(limit: u64, length: usize) -> OutputLog {
 
 async fn check(log: &OutputLog, offset: u64, limit: usize, from: u64, length: usize) {
     let page = log.read(offset, limit).await.unwrap();
-    assert_eq!((page.offset, page.bytes.len()), (from, length), "read {limit} at {offset}");
-    assert!(page.bytes == pattern(from as usize, length), "other bytes at {offset}");
+    assert_eq!(
+        (page.offset, page.bytes.len()),
+        (from, length),
+        "read {limit} at {offset}"
+    );
+    assert!(
+        page.bytes == pattern(from as usize, length),
+        "other bytes at {offset}"
+    );
 }
 
 #[tokio::test]
 async fn small_output_is_read_back_whole_and_without_a_file() {
     let log = filled(1 << 20, 100_000).await;
-    assert_eq!((log.total(), log.lines(), log.dropped(), log.spooled()), (100_000, 1563, 0, 0));
+    assert_eq!(
+        (log.total(), log.lines(), log.dropped(), log.spooled()),
+        (100_000, 1563, 0, 0)
+    );
     check(&log, 0, 1000, 0, 1000).await;
     check(&log, 99_990, 1000, 99_990, 10).await;
     check(&log, 100_000, 1000, 100_000, 0).await;
@@ -44,7 +62,10 @@ async fn small_output_is_read_back_whole_and_without_a_file() {
 async fn large_output_is_read_back_whole_from_the_file() {
     let length = IN_MEMORY * 3 + 17;
     let log = filled(1 << 30, length).await;
-    assert_eq!((log.total(), log.dropped(), log.spooled()), (length as u64, 0, length as u64));
+    assert_eq!(
+        (log.total(), log.dropped(), log.spooled()),
+        (length as u64, 0, length as u64)
+    );
     for offset in [0, IN_MEMORY - 5, IN_MEMORY, IN_MEMORY * 2 + 1] {
         check(&log, offset as u64, 10_000, offset as u64, 10_000).await;
     }
@@ -56,7 +77,10 @@ async fn beyond_the_limit_the_latest_bytes_are_kept_and_the_rest_is_counted() {
     let (limit, length) = (600_000, 2_000_000);
     let log = filled(limit, length).await;
     let recent = (length - RECENT) as u64;
-    assert_eq!((log.total(), log.spooled(), log.is_full()), (length as u64, limit, true));
+    assert_eq!(
+        (log.total(), log.spooled(), log.is_full()),
+        (length as u64, limit, true)
+    );
     assert_eq!(log.dropped(), recent - limit);
     check(&log, limit - 10, 100, limit - 10, 10).await;
     check(&log, limit, 100, recent, 100).await;

@@ -76,12 +76,23 @@ impl Entry {
         place: ProcessPlace,
     ) -> Arc<Self> {
         let (state, watched) = watch::channel(State::Running);
-        let (stop, began, sandbox) = (Arc::<Stop>::default(), Instant::now(), process.applied().clone());
+        let (stop, began, sandbox) = (
+            Arc::<Stop>::default(),
+            Instant::now(),
+            process.applied().clone(),
+        );
         let stdin = Mutex::new(process.take_stdin());
         let output = process.take_stdout();
         let watch = watch.map(Arc::new);
         let told = (state, watch.clone());
-        let tending = tend(process, output, Arc::clone(&log), Arc::clone(&stop), told, (began, lifetime));
+        let tending = tend(
+            process,
+            output,
+            Arc::clone(&log),
+            Arc::clone(&stop),
+            told,
+            (began, lifetime),
+        );
         // The place is given back when nothing of the process is left, however it ended.
         let tending = async move {
             tending.await;
@@ -134,7 +145,10 @@ impl Entry {
 
     /// Protected names that have come into being since it began, until its end.
     pub(crate) fn created(&self) -> Vec<ProtectedPath> {
-        self.watch.as_ref().map(|watch| watch.created()).unwrap_or_default()
+        self.watch
+            .as_ref()
+            .map(|watch| watch.created())
+            .unwrap_or_default()
     }
 
     /// When it was started.
@@ -158,7 +172,11 @@ impl Entry {
     /// Waits until nothing of it is left.
     pub(crate) async fn gone(&self) {
         // The sender goes after the last state is told, or with the host.
-        let _ = self.state.clone().wait_for(|state| matches!(state, State::Ended(..))).await;
+        let _ = self
+            .state
+            .clone()
+            .wait_for(|state| matches!(state, State::Ended(..)))
+            .await;
     }
 
     /// Asks it to end, and ends it if it does not.

@@ -6,10 +6,17 @@ use toolpost_sandbox::{Confines, Ended, Root};
 use super::{RefusalKind, Scene, guess};
 use crate::native::shell::shown::Shown;
 
-const FAILED: Ended = Ended { code: Some(1), signal: None, out_of_memory: false };
+const FAILED: Ended = Ended {
+    code: Some(1),
+    signal: None,
+    out_of_memory: false,
+};
 
 fn confines(profile: SandboxProfile) -> Confines {
-    let root = |path: &str, access| Root { path: PathBuf::from(path), access };
+    let root = |path: &str, access| Root {
+        path: PathBuf::from(path),
+        access,
+    };
     Confines {
         profile,
         roots: vec![root("/w", Access::Write), root("/lib2", Access::Read)],
@@ -39,12 +46,27 @@ fn applied() -> AppliedSandbox {
     }
 }
 
-fn guessed(profile: SandboxProfile, output: &str, ended: Ended) -> Option<(RefusalKind, Option<String>)> {
+fn guessed(
+    profile: SandboxProfile,
+    output: &str,
+    ended: Ended,
+) -> Option<(RefusalKind, Option<String>)> {
     let (confines, applied) = (confines(profile), applied());
-    let scene = Scene { confines: &confines, applied: &applied, directory: Path::new("/w/src") };
-    let shown = Shown { head: output.to_owned(), cut: None, lossy: false };
+    let scene = Scene {
+        confines: &confines,
+        applied: &applied,
+        directory: Path::new("/w/src"),
+    };
+    let shown = Shown {
+        head: output.to_owned(),
+        cut: None,
+        lossy: false,
+    };
     let refusal = guess(&shown, ended, &scene)?;
-    assert!(refusal.message.starts_with("looks like") || refusal.kind == RefusalKind::Memory, "{refusal:?}");
+    assert!(
+        refusal.message.starts_with("looks like") || refusal.kind == RefusalKind::Memory,
+        "{refusal:?}"
+    );
     Some((refusal.kind, refusal.path))
 }
 
@@ -57,11 +79,31 @@ fn complaints_that_the_confines_explain_are_explained() {
         let guessed = guessed(SandboxProfile::WorkspaceWrite, output, FAILED);
         assert_eq!(guessed, Some((kind, path.map(str::to_owned))), "{output}");
     };
-    check("touch: cannot touch '/etc/x': Read-only file system", OutsidePath, Some("/etc/x"));
-    check("bash: line 1: /usr/x: Permission denied\n", OutsidePath, Some("/usr/x"));
-    check("bash: line 1: ../../opt/x: Read-only file system", OutsidePath, Some("/opt/x"));
-    check("OSError: [Errno 30] Read-only file system: '/etc/x'\n", OutsidePath, Some("/etc/x"));
-    check("mkdir: cannot create directory ‘/a b’: Permission denied", OutsidePath, Some("/a b"));
+    check(
+        "touch: cannot touch '/etc/x': Read-only file system",
+        OutsidePath,
+        Some("/etc/x"),
+    );
+    check(
+        "bash: line 1: /usr/x: Permission denied\n",
+        OutsidePath,
+        Some("/usr/x"),
+    );
+    check(
+        "bash: line 1: ../../opt/x: Read-only file system",
+        OutsidePath,
+        Some("/opt/x"),
+    );
+    check(
+        "OSError: [Errno 30] Read-only file system: '/etc/x'\n",
+        OutsidePath,
+        Some("/etc/x"),
+    );
+    check(
+        "mkdir: cannot create directory ‘/a b’: Permission denied",
+        OutsidePath,
+        Some("/a b"),
+    );
     check(
         "fatal: Unable to create '/w/.git/index.lock': Read-only file system",
         ProtectedPath,
@@ -72,21 +114,57 @@ fn complaints_that_the_confines_explain_are_explained() {
         ProtectedPath,
         Some("/w/.git/config"),
     );
-    check("cp: cannot create regular file '/lib2/a': Permission denied", ReadOnlyPath, Some("/lib2/a"));
-    check("cat: /data/token: Permission denied", HiddenPath, Some("/data/token"));
-    check("curl: (6) Could not resolve host: example.com", Network, None);
-    check("connect: Network is unreachable\nmake: *** [all] Error 1\n", Network, None);
-    check("curl: (7) Failed to connect to localhost port 3000: Connection refused", Network, None);
+    check(
+        "cp: cannot create regular file '/lib2/a': Permission denied",
+        ReadOnlyPath,
+        Some("/lib2/a"),
+    );
+    check(
+        "cat: /data/token: Permission denied",
+        HiddenPath,
+        Some("/data/token"),
+    );
+    check(
+        "curl: (6) Could not resolve host: example.com",
+        Network,
+        None,
+    );
+    check(
+        "connect: Network is unreachable\nmake: *** [all] Error 1\n",
+        Network,
+        None,
+    );
+    check(
+        "curl: (7) Failed to connect to localhost port 3000: Connection refused",
+        Network,
+        None,
+    );
     check("ping: socket: Operation not permitted", Network, None);
-    check("mount: only root can do that: Operation not permitted", SystemCall, None);
-    check("cat: write error: '/tmp/x': No space left on device", Disk, None);
-    check("bash: fork: retry: Resource temporarily unavailable", Processes, None);
+    check(
+        "mount: only root can do that: Operation not permitted",
+        SystemCall,
+        None,
+    );
+    check(
+        "cat: write error: '/tmp/x': No space left on device",
+        Disk,
+        None,
+    );
+    check(
+        "bash: fork: retry: Resource temporarily unavailable",
+        Processes,
+        None,
+    );
 }
 
 #[test]
 fn what_the_confines_do_not_explain_is_left_alone() {
     let check = |output: &str| {
-        assert_eq!(guessed(SandboxProfile::WorkspaceWrite, output, FAILED), None, "{output}");
+        assert_eq!(
+            guessed(SandboxProfile::WorkspaceWrite, output, FAILED),
+            None,
+            "{output}"
+        );
     };
     check("");
     check("error[E0308]: mismatched types");
@@ -96,7 +174,17 @@ fn what_the_confines_do_not_explain_is_left_alone() {
     check("write: No space left on device");
     check("psql: connect to db.example: Connection refused");
     let output = "touch: cannot touch '/etc/x': Read-only file system";
-    assert_eq!(guessed(SandboxProfile::WorkspaceWrite, output, Ended { code: Some(0), ..FAILED }), None);
+    assert_eq!(
+        guessed(
+            SandboxProfile::WorkspaceWrite,
+            output,
+            Ended {
+                code: Some(0),
+                ..FAILED
+            }
+        ),
+        None
+    );
     assert_eq!(guessed(SandboxProfile::None, output, FAILED), None);
 }
 
@@ -104,10 +192,29 @@ fn what_the_confines_do_not_explain_is_left_alone() {
 fn profile_and_signals_count_too() {
     let in_root = "touch: cannot touch '/w/x': Read-only file system";
     let guess_at = |profile, ended| guessed(profile, in_root, ended).map(|(kind, _)| kind);
-    assert_eq!(guess_at(SandboxProfile::ReadOnly, FAILED), Some(RefusalKind::ReadOnlyPath));
-    let signal = |signal| Ended { code: None, signal: Some(signal), out_of_memory: false };
-    assert_eq!(guess_at(SandboxProfile::WorkspaceWrite, signal(31)), Some(RefusalKind::SystemCall));
-    assert_eq!(guess_at(SandboxProfile::WorkspaceWrite, signal(25)), Some(RefusalKind::Disk));
-    let out_of_memory = Ended { out_of_memory: true, ..signal(9) };
-    assert_eq!(guess_at(SandboxProfile::WorkspaceWrite, out_of_memory), Some(RefusalKind::Memory));
+    assert_eq!(
+        guess_at(SandboxProfile::ReadOnly, FAILED),
+        Some(RefusalKind::ReadOnlyPath)
+    );
+    let signal = |signal| Ended {
+        code: None,
+        signal: Some(signal),
+        out_of_memory: false,
+    };
+    assert_eq!(
+        guess_at(SandboxProfile::WorkspaceWrite, signal(31)),
+        Some(RefusalKind::SystemCall)
+    );
+    assert_eq!(
+        guess_at(SandboxProfile::WorkspaceWrite, signal(25)),
+        Some(RefusalKind::Disk)
+    );
+    let out_of_memory = Ended {
+        out_of_memory: true,
+        ..signal(9)
+    };
+    assert_eq!(
+        guess_at(SandboxProfile::WorkspaceWrite, out_of_memory),
+        Some(RefusalKind::Memory)
+    );
 }

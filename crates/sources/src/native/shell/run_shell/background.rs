@@ -28,10 +28,20 @@ impl Shell {
     ) -> Result<ToolOutput, ToolFailure> {
         let place = self.processes.reserve(context)?;
         let directory = self.directory(arguments.working_directory.as_deref(), context)?;
-        let Started { process, watch, .. } = self.start(arguments, directory, Stdin::Piped, context).await?;
+        let Started { process, watch, .. } = self
+            .start(arguments, directory, Stdin::Piped, context)
+            .await?;
         let (log, lifetime) = (self.processes.background_log(), self.processes.lifetime());
-        let entry = Entry::tend(context, arguments.origin(), (process, watch), log, lifetime, place);
-        self.processes.keep(context.session_id(), Arc::clone(&entry));
+        let entry = Entry::tend(
+            context,
+            arguments.origin(),
+            (process, watch),
+            log,
+            lifetime,
+            place,
+        );
+        self.processes
+            .keep(context.session_id(), Arc::clone(&entry));
         let _ = timeout(FIRST_LOOK, entry.gone()).await;
         // A session that was closed meanwhile did not find the process yet when it ended the others.
         if context.is_canceled() {
@@ -45,7 +55,9 @@ impl Shell {
         let id = &entry.id;
         let state = match entry.state() {
             State::Running => {
-                format!("runs in the background; `process_read` with `process_id` `{id}` shows its output")
+                format!(
+                    "runs in the background; `process_read` with `process_id` `{id}` shows its output"
+                )
             }
             State::Ended(ended, _) => {
                 (report.exit_code, report.signal) = (ended.code, ended.signal);
@@ -62,7 +74,11 @@ impl Shell {
         let summary = format!(
             "{}: {}",
             arguments.subject(),
-            if report.exit_code.is_some() { "over" } else { "running" }
+            if report.exit_code.is_some() {
+                "over"
+            } else {
+                "running"
+            }
         );
         Ok(ToolOutput {
             content: vec![Content::text(text)],

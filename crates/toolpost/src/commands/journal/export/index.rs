@@ -65,18 +65,34 @@ impl Index {
                 }
             }
             RecordKind::Catalog => {
-                let Ok(head) = serde_json::from_str::<CatalogHead>(body) else { return };
+                let Ok(head) = serde_json::from_str::<CatalogHead>(body) else {
+                    return;
+                };
                 let completes = (head.part == head.parts).then_some(head.digest);
                 let begins = head.whole && head.part == 1;
                 let told = head.restated.map_or(seq, |restated| restated.seq);
                 let place = self.catalogs.partition_point(|piece| piece.told <= told);
-                self.catalogs.insert(place, CatalogPiece { seq, told, begins, completes });
+                self.catalogs.insert(
+                    place,
+                    CatalogPiece {
+                        seq,
+                        told,
+                        begins,
+                        completes,
+                    },
+                );
             }
             RecordKind::Surface => {
-                let Ok(head) = serde_json::from_str::<SurfaceHead>(body) else { return };
+                let Ok(head) = serde_json::from_str::<SurfaceHead>(body) else {
+                    return;
+                };
                 // Surfaces of one id are the same, so the first is as good as any.
                 let told = head.restated.map_or(seq, |restated| restated.seq);
-                let place = SurfacePlace { seq, told, catalog: head.catalog };
+                let place = SurfacePlace {
+                    seq,
+                    told,
+                    catalog: head.catalog,
+                };
                 self.surfaces.entry(head.surface_id).or_insert(place);
             }
             RecordKind::SessionClosed
@@ -102,14 +118,26 @@ impl Index {
 
     /// The records that tell a surface: its own, and those of its catalog.
     pub(super) fn surface(&self, id: &SurfaceId) -> Vec<u64> {
-        let Some(place) = self.surfaces.get(id) else { return Vec::new() };
+        let Some(place) = self.surfaces.get(id) else {
+            return Vec::new();
+        };
         let is_it = |piece: &CatalogPiece| piece.completes == Some(place.catalog);
-        let before = self.catalogs.iter().rposition(|piece| piece.told < place.told && is_it(piece));
+        let before = self
+            .catalogs
+            .iter()
+            .rposition(|piece| piece.told < place.told && is_it(piece));
         let Some(last) = before.or_else(|| self.catalogs.iter().position(is_it)) else {
             return vec![place.seq];
         };
-        let from = self.catalogs[..=last].iter().rposition(|piece| piece.begins).unwrap_or_default();
-        self.catalogs[from..=last].iter().map(|piece| piece.seq).chain([place.seq]).collect()
+        let from = self.catalogs[..=last]
+            .iter()
+            .rposition(|piece| piece.begins)
+            .unwrap_or_default();
+        self.catalogs[from..=last]
+            .iter()
+            .map(|piece| piece.seq)
+            .chain([place.seq])
+            .collect()
     }
 }
 
@@ -137,7 +165,11 @@ mod tests {
                 facets: None,
                 body: body.to_string(),
             };
-            index.note(&StoredRecord { seq: *seq, record, hash: [0; 32] });
+            index.note(&StoredRecord {
+                seq: *seq,
+                record,
+                hash: [0; 32],
+            });
         }
         index
     }

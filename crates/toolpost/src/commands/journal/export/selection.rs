@@ -41,9 +41,15 @@ impl Selection {
         match wanted {
             Wanted::All => return Ok(Self::All),
             Wanted::Call(id) => gathering.call(reader, *id)?,
-            Wanted::Some { session, since, until } => {
+            Wanted::Some {
+                session,
+                since,
+                until,
+            } => {
                 let is_wanted = |row: &StoredRecord| {
-                    session.as_ref().is_none_or(|session| row.record.session_id.as_ref() == Some(session))
+                    session
+                        .as_ref()
+                        .is_none_or(|session| row.record.session_id.as_ref() == Some(session))
                         && since.is_none_or(|since| row.record.at >= since)
                         && until.is_none_or(|until| row.record.at < until)
                 };
@@ -82,7 +88,9 @@ impl Selection {
                     let rows = reader.read(first - 1, count)?;
                     // A host beside this may have removed some meanwhile, and then later ones come in their place.
                     let behind = first + count as u64;
-                    rows.iter().filter(|row| row.seq < behind).try_for_each(&mut show)?;
+                    rows.iter()
+                        .filter(|row| row.seq < behind)
+                        .try_for_each(&mut show)?;
                 }
                 Ok(())
             }
@@ -97,7 +105,9 @@ fn pages(
     let mut after = 0;
     loop {
         let rows = reader.read(after, PAGE)?;
-        let Some(last) = rows.last() else { return Ok(()) };
+        let Some(last) = rows.last() else {
+            return Ok(());
+        };
         after = last.seq;
         rows.iter().try_for_each(&mut show)?;
     }
@@ -126,7 +136,9 @@ impl Gathering {
     /// A call and those that it made.
     fn call(&mut self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
         let rows = reader.records_of(id)?;
-        let Some(last) = rows.last().map(|row| row.seq) else { bail!("no call `{id}` is on record here") };
+        let Some(last) = rows.last().map(|row| row.seq) else {
+            bail!("no call `{id}` is on record here")
+        };
         rows.iter().try_for_each(|row| self.choose(row))?;
         // A call is written behind those it made where its end is its only record, so the pairs are put together last.
         let began = jiff::Timestamp::from_millisecond(i64::try_from(id.unix_millis())?)?;
@@ -173,12 +185,19 @@ impl Gathering {
     }
 
     fn choose_call(&mut self, reader: &JournalReader, id: InvocationId) -> anyhow::Result<()> {
-        reader.records_of(id)?.iter().try_for_each(|row| self.choose(row))
+        reader
+            .records_of(id)?
+            .iter()
+            .try_for_each(|row| self.choose(row))
     }
 
     /// Adds what is missing: the rest of calls that were seen in part, the calls above them, and what all stand on.
     fn complete(&mut self, reader: &JournalReader) -> anyhow::Result<()> {
-        let in_part = self.calls.iter().filter(|(_, seen)| !seen.first || !seen.end).map(|(id, _)| *id);
+        let in_part = self
+            .calls
+            .iter()
+            .filter(|(_, seen)| !seen.first || !seen.end)
+            .map(|(id, _)| *id);
         for id in in_part.collect::<Vec<_>>() {
             self.choose_call(reader, id)?;
         }
@@ -193,7 +212,11 @@ impl Gathering {
         for session in &self.sessions {
             self.chosen.extend(self.index.opening_of(session));
         }
-        let starts: Vec<u64> = self.chosen.iter().filter_map(|seq| self.index.start_of(*seq)).collect();
+        let starts: Vec<u64> = self
+            .chosen
+            .iter()
+            .filter_map(|seq| self.index.start_of(*seq))
+            .collect();
         self.chosen.extend(starts);
         Ok(())
     }

@@ -90,12 +90,20 @@ pub(super) fn tell(
     for row in rows {
         match row.record.kind {
             RecordKind::Asked => {
-                let Some(part) = read::<QuestionPart>(row) else { continue };
+                let Some(part) = read::<QuestionPart>(row) else {
+                    continue;
+                };
                 let Some(ask) = &part.ask else { continue };
-                line("asked", asked(row, ask, part.decision.as_ref(), part.programs.len()));
+                line(
+                    "asked",
+                    asked(row, ask, part.decision.as_ref(), part.programs.len()),
+                );
                 // A call that asks again does so under a new id, which is no call's.
                 if ask.ask_id != call && !reader.records_of(ask.ask_id)?.is_empty() {
-                    line("", format!("the same was being asked for call {}", ask.ask_id));
+                    line(
+                        "",
+                        format!("the same was being asked for call {}", ask.ask_id),
+                    );
                     elsewhere.push(ask.ask_id);
                 }
             }
@@ -121,10 +129,15 @@ pub(super) fn tell(
     elsewhere.dedup();
     for other in elsewhere {
         let rows = reader.records_of(other)?;
-        rows.iter().filter(|row| row.record.kind == RecordKind::Decided).for_each(|row| decided(row, line));
+        rows.iter()
+            .filter(|row| row.record.kind == RecordKind::Decided)
+            .for_each(|row| decided(row, line));
     }
     if is_spent {
-        line("", "that answer had been kept for one call, and this was the call".to_owned());
+        line(
+            "",
+            "that answer had been kept for one call, and this was the call".to_owned(),
+        );
     }
     Ok(())
 }
@@ -133,7 +146,12 @@ fn read<T: DeserializeOwned>(row: &StoredRecord) -> Option<T> {
     serde_json::from_str(&row.record.body).ok()
 }
 
-fn asked(row: &StoredRecord, ask: &AskedPart, decision: Option<&DecisionPart>, files: usize) -> String {
+fn asked(
+    row: &StoredRecord,
+    ask: &AskedPart,
+    decision: Option<&DecisionPart>,
+    files: usize,
+) -> String {
     let hash = printable(&ask.hash);
     let files = match files {
         0 => String::new(),
@@ -145,13 +163,22 @@ fn asked(row: &StoredRecord, ask: &AskedPart, decision: Option<&DecisionPart>, f
         time(row),
         ids::short(ask.ask_id),
         moment(&ask.expires_at),
-        decision.map(|decision| printable(&decision.reason.text)).unwrap_or_default(),
+        decision
+            .map(|decision| printable(&decision.reason.text))
+            .unwrap_or_default(),
         hash.get(..12).unwrap_or(&hash)
     )
 }
 
 fn decided(row: &StoredRecord, line: Line<'_>) {
-    let Some(AnswerPart { by, verdict, rule, changed_fields, changed_arguments, kept_until }) = read(row)
+    let Some(AnswerPart {
+        by,
+        verdict,
+        rule,
+        changed_fields,
+        changed_arguments,
+        kept_until,
+    }) = read(row)
     else {
         return;
     };
@@ -163,22 +190,40 @@ fn decided(row: &StoredRecord, line: Line<'_>) {
         _ => String::new(),
     };
     let word = if allowed { "allowed" } else { "denied" };
-    line("answered", format!("{} by {}: {word}{reach}", time(row), printable(&by)));
+    line(
+        "answered",
+        format!("{} by {}: {word}{reach}", time(row), printable(&by)),
+    );
     if let Some(feedback) = &verdict.feedback {
         line("", format!("with the words: {}", printable(feedback)));
     }
     if !changed_fields.is_empty() {
-        let changed: Vec<String> = changed_fields.iter().map(|field| printable(field)).collect();
-        line("", format!("with other arguments: {} changed", changed.join(", ")));
+        let changed: Vec<String> = changed_fields
+            .iter()
+            .map(|field| printable(field))
+            .collect();
+        line(
+            "",
+            format!("with other arguments: {} changed", changed.join(", ")),
+        );
     }
     for change in &changed_arguments {
         line("", printable(&change.to_string()));
     }
     if let Some(arguments) = &verdict.arguments {
-        line("", format!("run with {}", shortened(&printable(&arguments.to_string()))));
+        line(
+            "",
+            format!("run with {}", shortened(&printable(&arguments.to_string()))),
+        );
     }
     if let Some(until) = &kept_until {
-        line("", format!("nobody waited any more; kept for one such call until {}", moment(until)));
+        line(
+            "",
+            format!(
+                "nobody waited any more; kept for one such call until {}",
+                moment(until)
+            ),
+        );
     }
 }
 

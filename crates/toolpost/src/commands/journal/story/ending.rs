@@ -18,7 +18,9 @@ pub(super) fn tell(story: &Story<'_>, line: Line<'_>) {
         _ => RED,
     };
     let time = |name: &str| {
-        let micros = story.part(&format!("/result/timings/{name}")).and_then(Value::as_u64);
+        let micros = story
+            .part(&format!("/result/timings/{name}"))
+            .and_then(Value::as_u64);
         micros.unwrap_or_default() as f64 / 1_000.0
     };
     let disposition = story.text("/result/disposition").unwrap_or_default();
@@ -35,7 +37,10 @@ pub(super) fn tell(story: &Story<'_>, line: Line<'_>) {
     if let Some(late) = story.text("/explain/late") {
         line("late", late_answer(&late).to_owned());
     }
-    let (summary, error) = (story.text("/result/summary"), story.text("/result/error/message"));
+    let (summary, error) = (
+        story.text("/result/summary"),
+        story.text("/result/error/message"),
+    );
     // Of most failures the summary is the error again.
     if let Some(summary) = summary.filter(|summary| Some(summary) != error.as_ref()) {
         line("summary", shortened(&summary));
@@ -52,9 +57,14 @@ pub(super) fn tell(story: &Story<'_>, line: Line<'_>) {
 
 /// What became of the content.
 pub(super) fn kept(story: &Story<'_>, line: Line<'_>) {
-    let result = story.part("/result").and_then(|result| ToolResult::deserialize(result).ok());
+    let result = story
+        .part("/result")
+        .and_then(|result| ToolResult::deserialize(result).ok());
     let Some(result) = result else { return };
-    result.remarks().iter().for_each(|remark| line("content", shortened(&printable(remark))));
+    result
+        .remarks()
+        .iter()
+        .for_each(|remark| line("content", shortened(&printable(remark))));
     if let Some(kept) = &result.persistence {
         let strategy = serde_json::to_value(kept.strategy).unwrap_or_default();
         let strategy = strategy.as_str().unwrap_or_default().replace('_', " ");
@@ -72,7 +82,9 @@ fn late_answer(word: &str) -> &'static str {
     match word {
         "told" => "it was told to stop and finished all the same",
         "unheard" => "it finished when its caller had gone; only this record has its answer",
-        "discarded" => "the host stopped listening before it ended; whatever it still answered was discarded",
+        "discarded" => {
+            "the host stopped listening before it ended; whatever it still answered was discarded"
+        }
         _ => "its answer came late",
     }
 }
@@ -91,8 +103,18 @@ pub(crate) fn retry(error: &Value) -> String {
 
 /// What sending a call again needs.
 pub(crate) fn guidance(retry: &RetryGuidance) -> String {
-    let RetryGuidance { safe, change_arguments, discover_first, needs_approval, after_ms } = *retry;
-    let harm = if safe { "sending it again does no harm" } else { "it may have taken effect" };
+    let RetryGuidance {
+        safe,
+        change_arguments,
+        discover_first,
+        needs_approval,
+        after_ms,
+    } = *retry;
+    let harm = if safe {
+        "sending it again does no harm"
+    } else {
+        "it may have taken effect"
+    };
     let mut told = vec![harm.to_owned()];
     for (is_said, words) in [
         (change_arguments, "the arguments must change"),
@@ -110,11 +132,20 @@ pub(crate) fn guidance(retry: &RetryGuidance) -> String {
 /// What really confined a process.
 pub(super) fn confined(sandbox: &Value) -> String {
     let text = |name: &str| printable(sandbox[name].as_str().unwrap_or_default());
-    let missing: Vec<&str> =
-        sandbox["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let missing: Vec<&str> = sandbox["missing"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let missing = match missing.as_slice() {
         [] => String::new(),
         some => format!("; without {}", printable(&some.join(", "))),
     };
-    format!("{} on tier {}, network {}{missing}", text("requested"), text("tier"), text("net"))
+    format!(
+        "{} on tier {}, network {}{missing}",
+        text("requested"),
+        text("tier"),
+        text("net")
+    )
 }

@@ -44,8 +44,14 @@ pub(super) fn beneath(
         pages += 1;
         let start = end.saturating_sub(PAGE);
         let page = reader.read(start, usize::try_from(end - start).unwrap_or_default())?;
-        let before = page.first().is_none_or(|row| row.record.at.as_millisecond() < began);
-        children.extend(page.into_iter().rev().filter(|row| is_made_by(row, &parent)));
+        let before = page
+            .first()
+            .is_none_or(|row| row.record.at.as_millisecond() < began);
+        children.extend(
+            page.into_iter()
+                .rev()
+                .filter(|row| is_made_by(row, &parent)),
+        );
         if before {
             break;
         }
@@ -59,7 +65,11 @@ pub(super) fn beneath(
         line("", format!("and {} more", children.len() - TOLD));
     }
     if !complete {
-        line("", "there may be more: too much was recorded meanwhile to look through all of it".to_owned());
+        line(
+            "",
+            "there may be more: too much was recorded meanwhile to look through all of it"
+                .to_owned(),
+        );
     }
     Ok(())
 }
@@ -73,12 +83,29 @@ fn is_made_by(row: &StoredRecord, parent: &str) -> bool {
 }
 
 fn told(reader: &JournalReader, first: &StoredRecord) -> anyhow::Result<String> {
-    let Some(id) = first.record.invocation_id else { return Ok(String::new()) };
+    let Some(id) = first.record.invocation_id else {
+        return Ok(String::new());
+    };
     let rows = reader.records_of(id)?;
     let story = Story::of(&rows);
-    let tool = story.text("/tool_id").or_else(|| story.text("/call/tool")).unwrap_or_default();
-    let outcome = story.text("/result/outcome").unwrap_or_else(|| "no end on record".to_owned());
-    let micros = story.part("/result/timings/total_us").and_then(Value::as_u64).unwrap_or_default();
-    let facts = styled(DIM, format!("{:.3} ms {}", micros as f64 / 1_000.0, printable(&id.to_string())));
+    let tool = story
+        .text("/tool_id")
+        .or_else(|| story.text("/call/tool"))
+        .unwrap_or_default();
+    let outcome = story
+        .text("/result/outcome")
+        .unwrap_or_else(|| "no end on record".to_owned());
+    let micros = story
+        .part("/result/timings/total_us")
+        .and_then(Value::as_u64)
+        .unwrap_or_default();
+    let facts = styled(
+        DIM,
+        format!(
+            "{:.3} ms {}",
+            micros as f64 / 1_000.0,
+            printable(&id.to_string())
+        ),
+    );
     Ok(format!("{tool}: {outcome} {facts}"))
 }

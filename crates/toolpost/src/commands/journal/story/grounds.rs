@@ -11,7 +11,11 @@ pub(crate) fn grounds(decision: &Value, line: Line<'_>) {
     let text = |value: &Value, name: &str| value[name].as_str().map(printable);
     let rule = |rule: &Value| {
         let (written, place) = (text(rule, "rule"), text(rule, "place"));
-        format!("`{}` ({})", written.unwrap_or_default(), place.unwrap_or_default())
+        format!(
+            "`{}` ({})",
+            written.unwrap_or_default(),
+            place.unwrap_or_default()
+        )
     };
     if let Some(decided) = decision.pointer("/reason/rule") {
         line("rule", rule(decided));
@@ -23,7 +27,10 @@ pub(crate) fn grounds(decision: &Value, line: Line<'_>) {
         line("class", shortened(&class_finding(finding)));
     }
     for opaque in list(decision, "opaque") {
-        line("unclear", styled(YELLOW, printable(opaque.as_str().unwrap_or_default())));
+        line(
+            "unclear",
+            styled(YELLOW, printable(opaque.as_str().unwrap_or_default())),
+        );
     }
     for vote in list(decision, "delegated") {
         delegated(vote, line);
@@ -32,7 +39,10 @@ pub(crate) fn grounds(decision: &Value, line: Line<'_>) {
         line("also", rule(other));
     }
     for note in list(decision, "notes") {
-        line("note", styled(YELLOW, printable(note.as_str().unwrap_or_default())));
+        line(
+            "note",
+            styled(YELLOW, printable(note.as_str().unwrap_or_default())),
+        );
     }
 }
 
@@ -57,24 +67,35 @@ pub(crate) fn delegated(vote: &Value, line: Line<'_>) {
         false => format!("({kind}, {:.3} ms)", micros as f64 / 1_000.0),
     };
     let authority = text("authority").unwrap_or_default();
-    line("delegate", format!("`{authority}` {told} {}", styled(DIM, how)));
+    line(
+        "delegate",
+        format!("`{authority}` {told} {}", styled(DIM, how)),
+    );
 }
 
 /// The call's place among the calls of its turn.
 pub(super) fn batch(place: &Value, line: Line<'_>) {
     let index = place["index"].as_u64().unwrap_or_default();
     let id = printable(place["id"].as_str().unwrap_or_default());
-    let after: Vec<String> =
-        list(place, "depends_on").filter_map(Value::as_u64).map(|n| n.to_string()).collect();
-    let after = if after.is_empty() { String::new() } else { format!(", after {}", after.join(", ")) };
+    let after: Vec<String> = list(place, "depends_on")
+        .filter_map(Value::as_u64)
+        .map(|n| n.to_string())
+        .collect();
+    let after = if after.is_empty() {
+        String::new()
+    } else {
+        format!(", after {}", after.join(", "))
+    };
     line("batch", format!("call {index} of `{id}`{after}"));
 }
 
 /// What each hook did.
 pub(crate) fn hook(run: &Value, line: Line<'_>) {
     let text = |name: &str| run[name].as_str().map(printable);
-    let did: Vec<String> =
-        list(run, "did").filter_map(Value::as_str).map(|deed| deed.replace('_', " ")).collect();
+    let did: Vec<String> = list(run, "did")
+        .filter_map(Value::as_str)
+        .map(|deed| deed.replace('_', " "))
+        .collect();
     let mut told = match (text("error"), did.as_slice()) {
         (Some(error), _) => styled(YELLOW, format!("failed: {error}")),
         (None, []) => "let it pass".to_owned(),
@@ -92,13 +113,22 @@ pub(crate) fn hook(run: &Value, line: Line<'_>) {
         text("event").unwrap_or_default(),
         micros as f64 / 1_000.0
     );
-    line("hook", format!("`{}` {told} {}", text("name").unwrap_or_default(), styled(DIM, facts)));
+    line(
+        "hook",
+        format!(
+            "`{}` {told} {}",
+            text("name").unwrap_or_default(),
+            styled(DIM, facts)
+        ),
+    );
 }
 
 /// A change of the output.
 pub(super) fn output_change(mutation: &Value, line: Line<'_>) {
     let text = |name: &str| mutation[name].as_str().unwrap_or_default();
-    let fields: Vec<&str> = list(mutation, "changed_fields").filter_map(Value::as_str).collect();
+    let fields: Vec<&str> = list(mutation, "changed_fields")
+        .filter_map(Value::as_str)
+        .collect();
     let by = (text("source_type"), text("source"), text("reason"));
     rewritten("result", &fields, by, line);
 }
@@ -106,28 +136,48 @@ pub(super) fn output_change(mutation: &Value, line: Line<'_>) {
 /// A change of the arguments, with each field before and after it where the records have both.
 pub(super) fn input_change(change: &InputChange<'_>, line: Line<'_>) {
     let fields: Vec<&str> = change.changed_fields.iter().map(String::as_str).collect();
-    rewritten("arguments", &fields, (change.source_type, change.source, change.reason), line);
+    rewritten(
+        "arguments",
+        &fields,
+        (change.source_type, change.source, change.reason),
+        line,
+    );
     // The answer of a person is printed with its differences already.
     let is_told = change.source_type == "permission_prompt";
-    let (Some(from), Some(to), false) = (change.from, change.to, is_told) else { return };
+    let (Some(from), Some(to), false) = (change.from, change.to, is_told) else {
+        return;
+    };
     for field in fields {
         let told = |arguments: &Value| match arguments.get(field) {
             Some(value) => clipped(&printable(&value.to_string())),
             None => "(absent)".to_owned(),
         };
-        line("", format!("{}: {} -> {}", printable(field), told(from), told(to)));
+        line(
+            "",
+            format!("{}: {} -> {}", printable(field), told(from), told(to)),
+        );
     }
 }
 
-fn rewritten(what: &str, fields: &[&str], (kind, source, reason): (&str, &str, &str), line: Line<'_>) {
+fn rewritten(
+    what: &str,
+    fields: &[&str],
+    (kind, source, reason): (&str, &str, &str),
+    line: Line<'_>,
+) {
     let fields: Vec<String> = fields.iter().map(|field| printable(field)).collect();
     let who = match kind {
         "permission_prompt" => format!("{} (who approved it)", printable(source)),
         kind => format!("{} ({})", printable(source), printable(kind)),
     };
     let reason = Some(reason).filter(|reason| !reason.is_empty());
-    let reason = reason.map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
-    line("rewritten", format!("{what} {} by {who}{reason}", fields.join(", ")));
+    let reason = reason
+        .map(|reason| format!(": {}", printable(reason)))
+        .unwrap_or_default();
+    line(
+        "rewritten",
+        format!("{what} {} by {who}{reason}", fields.join(", ")),
+    );
 }
 
 /// How much of one value of the arguments is shown in a difference.
@@ -148,7 +198,13 @@ pub(crate) fn waited(reason: &Value, line: Line<'_>) {
 /// One thing that a call waits for, in a few words.
 pub(crate) fn wait_reason(reason: &Value) -> String {
     let count = |name: &str| reason[name].as_u64().unwrap_or_default();
-    let slots = |of: &str| format!("a slot of {of}: {} of {} were in use", count("used"), count("limit"));
+    let slots = |of: &str| {
+        format!(
+            "a slot of {of}: {} of {} were in use",
+            count("used"),
+            count("limit")
+        )
+    };
     match reason["for"].as_str().unwrap_or_default() {
         "host_slot" => slots("the host"),
         "principal_slot" => slots("its caller"),
@@ -157,15 +213,20 @@ pub(crate) fn wait_reason(reason: &Value) -> String {
         "source_slot" => slots("its source"),
         "resource" => {
             let key = printable(reason["key"].as_str().unwrap_or_default());
-            let held: Vec<String> =
-                list(reason, "held_by").filter_map(Value::as_str).map(printable).collect();
+            let held: Vec<String> = list(reason, "held_by")
+                .filter_map(Value::as_str)
+                .map(printable)
+                .collect();
             let by = match (held.as_slice(), count("others")) {
                 ([], 0) => "others who waited before it".to_owned(),
                 ([], others) => format!("{others} of other sessions"),
                 (held, 0) => held.join(", "),
                 (held, others) => format!("{} and {others} of other sessions", held.join(", ")),
             };
-            format!("`{key}` ({}), held by {by}", reason["access"].as_str().unwrap_or_default())
+            format!(
+                "`{key}` ({}), held by {by}",
+                reason["access"].as_str().unwrap_or_default()
+            )
         }
         "to_be_alone" => format!("{} other calls of its session to end", count("running")),
         "to_be_beside" => "a call of its session that ran alone".to_owned(),
@@ -188,7 +249,10 @@ pub(crate) fn deadline(deadline: &Value, line: Line<'_>) {
         "patience" => "as long as its caller waited",
         _ => "",
     };
-    line("deadline", format!("{} ms ({by})", deadline["ms"].as_u64().unwrap_or_default()));
+    line(
+        "deadline",
+        format!("{} ms ({by})", deadline["ms"].as_u64().unwrap_or_default()),
+    );
 }
 
 /// A try that failed and was followed by another.
@@ -198,7 +262,10 @@ pub(super) fn attempt(number: usize, attempt: &Value, line: Line<'_>) {
         Value::String(text) => printable(text),
         other => printable(other["message"].as_str().unwrap_or_default()),
     };
-    line("attempt", format!("{number} at {at:.3} ms failed: {}", shortened(&error)));
+    line(
+        "attempt",
+        format!("{number} at {at:.3} ms failed: {}", shortened(&error)),
+    );
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
@@ -210,10 +277,15 @@ pub(super) fn cancellation(told: &Value, line: Line<'_>) {
     let text = |name: &str| told[name].as_str().map(printable);
     let by = text("by").map(|by| format!("by {by} ({})", text("role").unwrap_or_default()));
     let by = by.unwrap_or_else(|| "by the host".to_owned());
-    let at = text("requested_at").map(|at| format!(" at {at}")).unwrap_or_default();
+    let at = text("requested_at")
+        .map(|at| format!(" at {at}"))
+        .unwrap_or_default();
     let obeyed = text("acknowledged_at").map_or_else(
         || "the work was still going on when the host stopped listening".to_owned(),
         |at| format!("the work had stopped at {at}"),
     );
-    line("stopped", format!("{by}{at}, {}; {obeyed}", text("reason").unwrap_or_default()));
+    line(
+        "stopped",
+        format!("{by}{at}, {}; {obeyed}", text("reason").unwrap_or_default()),
+    );
 }

@@ -26,11 +26,18 @@ struct Note {
 impl Timeline {
     pub(super) fn of(transitions: Option<&Value>) -> Self {
         let read = transitions.and_then(|value| Vec::<Transition>::deserialize(value).ok());
-        Self { transitions: read.unwrap_or_default(), notes: RefCell::default() }
+        Self {
+            transitions: read.unwrap_or_default(),
+            notes: RefCell::default(),
+        }
     }
 
     pub(super) fn note(&self, stage: Stage, name: &str, text: String) {
-        self.notes.borrow_mut().push(Note { stage, name: name.to_owned(), text });
+        self.notes.borrow_mut().push(Note {
+            stage,
+            name: name.to_owned(),
+            text,
+        });
     }
 
     /// Lines that belong beneath a stage.
@@ -48,7 +55,9 @@ impl Timeline {
             let shown = if of == layer { "" } else { of };
             layer = of;
             let took = next.map(|next| next.saturating_sub(reached.at_us));
-            let took = took.map(|took| format!("{:>10.3} ms", milliseconds(took))).unwrap_or_default();
+            let took = took
+                .map(|took| format!("{:>10.3} ms", milliseconds(took)))
+                .unwrap_or_default();
             let bar = bar(reached.at_us, next.unwrap_or(whole), whole);
             say!(
                 "  {} {:<14} {:>10.3} ms  {}  {}",
@@ -58,7 +67,9 @@ impl Timeline {
                 styled(CYAN, format!("|{bar}|")),
                 styled(DIM, took)
             );
-            let again = self.transitions[place + 1..].iter().any(|later| later.stage == reached.stage);
+            let again = self.transitions[place + 1..]
+                .iter()
+                .any(|later| later.stage == reached.stage);
             if !again {
                 self.notes_at(|stage| stage == reached.stage);
             }
@@ -69,7 +80,8 @@ impl Timeline {
     }
 
     fn notes_at(&self, wanted: impl Fn(Stage) -> bool) {
-        for Note { name, text, .. } in self.notes.borrow().iter().filter(|note| wanted(note.stage)) {
+        for Note { name, text, .. } in self.notes.borrow().iter().filter(|note| wanted(note.stage))
+        {
             say!("{:16}{}  {text}", "", styled(BOLD, format!("{name:<9}")));
         }
     }
@@ -82,7 +94,12 @@ fn bar(from: u64, to: u64, whole: u64) -> String {
     // However short, it is seen.
     let begin = place(from).min(width - 1);
     let end = place(to).clamp(begin + 1, width);
-    format!("{}{}{}", " ".repeat(begin), "#".repeat(end - begin), " ".repeat(width - end))
+    format!(
+        "{}{}{}",
+        " ".repeat(begin),
+        "#".repeat(end - begin),
+        " ".repeat(width - end)
+    )
 }
 
 fn milliseconds(micros: u64) -> f64 {

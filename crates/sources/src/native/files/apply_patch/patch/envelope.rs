@@ -16,7 +16,9 @@ pub(super) fn parse<'p>(lines: &[&'p str], next: usize) -> Result<Vec<FilePatch<
     let mut files = Vec::new();
     loop {
         let number = reader.next + 1;
-        let Some(line) = reader.take() else { return Err(Problem::NoEnd.at(number)) };
+        let Some(line) = reader.take() else {
+            return Err(Problem::NoEnd.at(number));
+        };
         let header = line.trim_end();
         if header.is_empty() {
             continue;
@@ -29,9 +31,15 @@ pub(super) fn parse<'p>(lines: &[&'p str], next: usize) -> Result<Vec<FilePatch<
             };
         }
         let file = if let Some(path) = header.strip_prefix(ADD) {
-            FilePatch { path: name(path, number)?, change: reader.added()? }
+            FilePatch {
+                path: name(path, number)?,
+                change: reader.added()?,
+            }
         } else if let Some(path) = header.strip_prefix(DELETE) {
-            FilePatch { path: name(path, number)?, change: Change::Delete { hunks: Vec::new() } }
+            FilePatch {
+                path: name(path, number)?,
+                change: Change::Delete { hunks: Vec::new() },
+            }
         } else if let Some(path) = header.strip_prefix(UPDATE) {
             let path = name(path, number)?;
             let change = reader.updated()?;
@@ -71,7 +79,8 @@ impl<'p> Reader<'_, 'p> {
 
     /// Whether the next line begins another part of the patch.
     fn at_header(&self) -> bool {
-        self.peek().is_none_or(|line| line.starts_with("*** ") && line.trim_end() != END_OF_FILE)
+        self.peek()
+            .is_none_or(|line| line.starts_with("*** ") && line.trim_end() != END_OF_FILE)
     }
 
     fn added(&mut self) -> Result<Change<'p>, ParseError> {
@@ -88,12 +97,18 @@ impl<'p> Reader<'_, 'p> {
                 None => return Err(Problem::NoAddedLine(line.to_owned()).at(number)),
             }
         }
-        Ok(Change::Add { content, executable: false })
+        Ok(Change::Add {
+            content,
+            executable: false,
+        })
     }
 
     fn updated(&mut self) -> Result<Change<'p>, ParseError> {
         let mut move_to = None;
-        if let Some(target) = self.peek().and_then(|line| line.trim_end().strip_prefix(MOVE)) {
+        if let Some(target) = self
+            .peek()
+            .and_then(|line| line.trim_end().strip_prefix(MOVE))
+        {
             self.next += 1;
             move_to = Some(name(target, self.next)?);
         }
@@ -106,7 +121,10 @@ impl<'p> Reader<'_, 'p> {
             if let Some(header) = line.strip_prefix("@@") {
                 let complete = hunk.take_if(|hunk| !hunk.is_empty());
                 close(&mut hunks, complete, blank)?;
-                let current = hunk.get_or_insert_with(|| Hunk { patch_line: number, ..Hunk::default() });
+                let current = hunk.get_or_insert_with(|| Hunk {
+                    patch_line: number,
+                    ..Hunk::default()
+                });
                 begin(current, header);
             } else if line.trim_end() == END_OF_FILE {
                 if let Some(hunk) = &mut hunk {
@@ -114,9 +132,14 @@ impl<'p> Reader<'_, 'p> {
                     hunk.at_end = true;
                 }
             } else {
-                let current = hunk.get_or_insert_with(|| Hunk { patch_line: number, ..Hunk::default() });
+                let current = hunk.get_or_insert_with(|| Hunk {
+                    patch_line: number,
+                    ..Hunk::default()
+                });
                 // A hunk that has reached the end of the file has no more lines.
-                if current.at_end && !line.trim().is_empty() || !current.at_end && !current.take(line) {
+                if current.at_end && !line.trim().is_empty()
+                    || !current.at_end && !current.take(line)
+                {
                     return Err(Problem::NoHunkLine(line.to_owned()).at(number));
                 }
             }
@@ -139,7 +162,11 @@ fn begin<'p>(hunk: &mut Hunk<'p>, header: &'p str) {
     }
 }
 
-fn close<'p>(hunks: &mut Vec<Hunk<'p>>, hunk: Option<Hunk<'p>>, blank: usize) -> Result<(), ParseError> {
+fn close<'p>(
+    hunks: &mut Vec<Hunk<'p>>,
+    hunk: Option<Hunk<'p>>,
+    blank: usize,
+) -> Result<(), ParseError> {
     let Some(mut hunk) = hunk else { return Ok(()) };
     if !hunk.at_end {
         hunk.drop_blank_end(blank);

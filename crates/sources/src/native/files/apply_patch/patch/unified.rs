@@ -65,7 +65,10 @@ impl<'p> Reader<'_, 'p> {
 
     fn git_file(&mut self) -> Result<FilePatch<'p>, ParseError> {
         let first = self.next + 1;
-        let mut header = Header { paths: self.line().and_then(same_path), ..Header::default() };
+        let mut header = Header {
+            paths: self.line().and_then(same_path),
+            ..Header::default()
+        };
         self.next += 1;
         while let Some(line) = self.line() {
             if line.starts_with("diff --git ") || line.starts_with("@@") || self.at_names() {
@@ -78,11 +81,24 @@ impl<'p> Reader<'_, 'p> {
             return self.plain_file(&header);
         }
         // No hunks: an empty file that comes or goes, or a name that changes.
-        let path = header.from.or(header.paths).ok_or_else(|| Problem::NoPath.at(first))?;
+        let path = header
+            .from
+            .or(header.paths)
+            .ok_or_else(|| Problem::NoPath.at(first))?;
         let change = match header {
-            Header { new: true, executable, .. } => Change::Add { content: String::new(), executable },
+            Header {
+                new: true,
+                executable,
+                ..
+            } => Change::Add {
+                content: String::new(),
+                executable,
+            },
             Header { deleted: true, .. } => Change::Delete { hunks: Vec::new() },
-            Header { to: Some(to), .. } => Change::Update { hunks: Vec::new(), move_to: Some(to) },
+            Header { to: Some(to), .. } => Change::Update {
+                hunks: Vec::new(),
+                move_to: Some(to),
+            },
             Header { .. } => return Err(Problem::NoHunk(path.to_owned()).at(first)),
         };
         Ok(FilePatch { path, change })
@@ -92,9 +108,15 @@ impl<'p> Reader<'_, 'p> {
     /// that come next may be another's.
     fn names_belong_to(&self, header: &Header<'p>) -> bool {
         let named = |at: usize, prefix: &str| {
-            let name = self.lines.get(at).and_then(|line| line.get(4..)).unwrap_or_default();
+            let name = self
+                .lines
+                .get(at)
+                .and_then(|line| line.get(4..))
+                .unwrap_or_default();
             let name = name.split('\t').next().unwrap_or_default().trim_end();
-            header.paths.is_none_or(|path| name.strip_prefix(prefix).unwrap_or(name) == path)
+            header
+                .paths
+                .is_none_or(|path| name.strip_prefix(prefix).unwrap_or(name) == path)
         };
         named(self.next, "a/") || named(self.next + 1, "b/")
     }
@@ -147,15 +169,27 @@ impl<'p> Reader<'_, 'p> {
             (None, None) => Err(Problem::NoPath.at(first)),
             (None, Some(path)) => {
                 let content = added_content(&hunks)?;
-                Ok(FilePatch { path, change: Change::Add { content, executable: header.executable } })
+                Ok(FilePatch {
+                    path,
+                    change: Change::Add {
+                        content,
+                        executable: header.executable,
+                    },
+                })
             }
             (Some(path), _) if hunks.is_empty() => Err(no_hunk(path)),
-            (Some(path), None) => Ok(FilePatch { path, change: Change::Delete { hunks } }),
+            (Some(path), None) => Ok(FilePatch {
+                path,
+                change: Change::Delete { hunks },
+            }),
             (Some(old), Some(new)) => {
                 let moved = header.to.is_some() || old != new;
                 let path = header.from.unwrap_or(old);
                 let move_to = moved.then(|| header.to.unwrap_or(new));
-                Ok(FilePatch { path, change: Change::Update { hunks, move_to } })
+                Ok(FilePatch {
+                    path,
+                    change: Change::Update { hunks, move_to },
+                })
             }
         }
     }
@@ -163,11 +197,16 @@ impl<'p> Reader<'_, 'p> {
     fn hunks(&mut self) -> Result<Vec<Hunk<'p>>, ParseError> {
         let mut hunks = Vec::new();
         while let Some(line) = self.line() {
-            let Some(header) = line.strip_prefix("@@") else { break };
+            let Some(header) = line.strip_prefix("@@") else {
+                break;
+            };
             let patch_line = self.next + 1;
             self.next += 1;
             let numbers = numbers(header.trim());
-            let mut hunk = Hunk { patch_line, ..Hunk::default() };
+            let mut hunk = Hunk {
+                patch_line,
+                ..Hunk::default()
+            };
             match &numbers {
                 Some(numbers) => hunk.stated = Some(numbers.start),
                 None => {
@@ -182,11 +221,20 @@ impl<'p> Reader<'_, 'p> {
         Ok(hunks)
     }
 
-    fn hunk_lines(&mut self, hunk: &mut Hunk<'p>, numbers: Option<Numbers>) -> Result<(), ParseError> {
+    fn hunk_lines(
+        &mut self,
+        hunk: &mut Hunk<'p>,
+        numbers: Option<Numbers>,
+    ) -> Result<(), ParseError> {
         let (mut old, mut new, mut blank) = (0, 0, 0);
         while let Some(line) = self.line() {
-            let counted = numbers.as_ref().is_some_and(|numbers| old >= numbers.old && new >= numbers.new);
-            let follows_names = self.lines.get(self.next + 2).is_some_and(|line| line.starts_with("@@"));
+            let counted = numbers
+                .as_ref()
+                .is_some_and(|numbers| old >= numbers.old && new >= numbers.new);
+            let follows_names = self
+                .lines
+                .get(self.next + 2)
+                .is_some_and(|line| line.starts_with("@@"));
             let next_file = self.at_names() && (counted || follows_names);
             let ends = line.starts_with("@@") || line.starts_with("diff ") || next_file;
             if ends || (counted && (line == "-- " || is_between_files(line))) {

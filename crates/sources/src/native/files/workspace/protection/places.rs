@@ -35,15 +35,26 @@ pub(super) enum PlaceDepth {
 }
 
 const fn runs(path: &'static str, reason: &'static str) -> ProtectedPlace {
-    ProtectedPlace { path, depth: PlaceDepth::Anywhere, effect: PlaceEffect::RunsCode, reason }
+    ProtectedPlace {
+        path,
+        depth: PlaceDepth::Anywhere,
+        effect: PlaceEffect::RunsCode,
+        reason,
+    }
 }
 
 const fn runs_at_top(path: &'static str, reason: &'static str) -> ProtectedPlace {
-    ProtectedPlace { depth: PlaceDepth::Top, ..runs(path, reason) }
+    ProtectedPlace {
+        depth: PlaceDepth::Top,
+        ..runs(path, reason)
+    }
 }
 
 const fn steers(path: &'static str, reason: &'static str) -> ProtectedPlace {
-    ProtectedPlace { effect: PlaceEffect::SteersAgents, ..runs(path, reason) }
+    ProtectedPlace {
+        effect: PlaceEffect::SteersAgents,
+        ..runs(path, reason)
+    }
 }
 
 pub(super) const VERSION_CONTROL: &str = "hooks and settings of version control run commands";

@@ -51,15 +51,18 @@ pub(in crate::native) fn is_piece(name: &OsStr) -> bool {
 
 /// The paths at and above `place` that would be a repository's, were their folders repositories.
 fn names_in_repositories(place: &Path) -> impl Iterator<Item = &Path> {
-    let is_known =
-        |path: &&Path| path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known));
+    let is_known = |path: &&Path| {
+        path.file_name()
+            .is_some_and(|name| NAMES.iter().any(|known| name == *known))
+    };
     place.ancestors().filter(is_known)
 }
 
 /// The pieces that a change at `place` brings.
 fn pieces(place: &Path) -> impl Iterator<Item = &Path> {
     let brings = move |path: &&Path| {
-        path.file_name().is_some_and(|name| is_piece(name) && (name != CONFIG || *path == place))
+        path.file_name()
+            .is_some_and(|name| is_piece(name) && (name != CONFIG || *path == place))
     };
     place.ancestors().filter(brings)
 }
@@ -71,7 +74,10 @@ pub(in crate::native) fn folders_in_the_making(place: &Path) -> impl Iterator<It
 
 /// The first folder that is a repository and changed, once all of `changed` is there. `exists` tells what is there
 /// already.
-pub(super) fn changed_repository(changed: &[PathBuf], exists: impl Fn(&Path) -> bool) -> Option<&Path> {
+pub(super) fn changed_repository(
+    changed: &[PathBuf],
+    exists: impl Fn(&Path) -> bool,
+) -> Option<&Path> {
     let brought: HashSet<&Path> = changed.iter().flat_map(|place| pieces(place)).collect();
     let is_one = |folder: &&Path| {
         is_repository(|name| {
@@ -79,6 +85,9 @@ pub(super) fn changed_repository(changed: &[PathBuf], exists: impl Fn(&Path) -> 
             brought.contains(piece.as_path()) || exists(&piece)
         })
     };
-    let folders = changed.iter().flat_map(|place| names_in_repositories(place)).filter_map(Path::parent);
+    let folders = changed
+        .iter()
+        .flat_map(|place| names_in_repositories(place))
+        .filter_map(Path::parent);
     folders.into_iter().find(is_one)
 }

@@ -15,9 +15,12 @@ use super::{
 impl Converter {
     pub(super) fn void(&mut self, role: Role, tag: Tag<'_>) {
         if role == Role::Base && !self.base_is_given {
-            let url = tag.attribute("href").and_then(|href| self.base.join(&href).ok());
-            let usable =
-                |url: &Url| matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_LINK;
+            let url = tag
+                .attribute("href")
+                .and_then(|href| self.base.join(&href).ok());
+            let usable = |url: &Url| {
+                matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_LINK
+            };
             if let Some(url) = url.filter(usable) {
                 (self.base, self.base_is_given) = (url, true);
             }
@@ -92,14 +95,19 @@ impl Converter {
             }
             _ if self.code.is_some() => End::Nothing,
             Role::Preformatted => {
-                self.preformatted = Some(Preformatted { text: String::new(), language: language(tag) });
+                self.preformatted = Some(Preformatted {
+                    text: String::new(),
+                    language: language(tag),
+                });
                 End::Preformatted
             }
             Role::Code => {
                 self.code = Some(String::new());
                 End::Code
             }
-            role => self.open_block(role).unwrap_or_else(|| self.open_inline(role, tag)),
+            role => self
+                .open_block(role)
+                .unwrap_or_else(|| self.open_inline(role, tag)),
         }
     }
 
@@ -117,15 +125,26 @@ impl Converter {
             }
             Role::Heading(level) => {
                 self.writer.gap(Gap::Blank);
-                self.writer.open_mark(if markdown { HEADINGS[level - 1] } else { "" });
+                self.writer
+                    .open_mark(if markdown { HEADINGS[level - 1] } else { "" });
                 self.writer.open_line();
-                End::Line { gap: Gap::Blank, mark: String::new() }
+                End::Line {
+                    gap: Gap::Blank,
+                    mark: String::new(),
+                }
             }
             Role::Term => {
                 self.writer.gap(Gap::Blank);
                 self.writer.open_mark(if markdown { "**" } else { "" });
                 self.writer.open_line();
-                End::Line { gap: Gap::Line, mark: if markdown { "**".to_owned() } else { String::new() } }
+                End::Line {
+                    gap: Gap::Line,
+                    mark: if markdown {
+                        "**".to_owned()
+                    } else {
+                        String::new()
+                    },
+                }
             }
             Role::Definition => {
                 self.writer.open_item(": ".to_owned());
@@ -136,9 +155,14 @@ impl Converter {
                 End::Margin(Gap::Blank)
             }
             Role::Bullets | Role::Numbers => {
-                let within = self.stack.iter().any(|open| open.element.role == Role::Item);
+                let within = self
+                    .stack
+                    .iter()
+                    .any(|open| open.element.role == Role::Item);
                 self.writer.gap(if within { Gap::Line } else { Gap::Blank });
-                End::List { next: (role == Role::Numbers).then_some(1) }
+                End::List {
+                    next: (role == Role::Numbers).then_some(1),
+                }
             }
             Role::Item => {
                 let mark = self.item_mark();
@@ -164,11 +188,17 @@ impl Converter {
                 self.written += url.len();
                 self.writer.open_mark("[");
                 self.writer.open_line();
-                return End::Line { gap: Gap::None, mark: format!("]({url})") };
+                return End::Line {
+                    gap: Gap::None,
+                    mark: format!("]({url})"),
+                };
             }
             _ => return End::Nothing,
         };
-        let open_already = self.stack.iter().any(|open| matches!(open.end, End::Mark(open) if open == mark));
+        let open_already = self
+            .stack
+            .iter()
+            .any(|open| matches!(open.end, End::Mark(open) if open == mark));
         if open_already || self.writer.style == Style::Text {
             return End::Nothing;
         }
@@ -177,10 +207,14 @@ impl Converter {
     }
 
     fn item_mark(&mut self) -> String {
-        let lists = self.stack.iter_mut().rev().filter_map(|open| match &mut open.end {
-            End::List { next } => Some(next),
-            _ => None,
-        });
+        let lists = self
+            .stack
+            .iter_mut()
+            .rev()
+            .filter_map(|open| match &mut open.end {
+                End::List { next } => Some(next),
+                _ => None,
+            });
         match lists.into_iter().next() {
             Some(Some(number)) => {
                 *number += 1;
@@ -222,7 +256,9 @@ impl Converter {
 
     fn is_in_article(&self) -> bool {
         let inside = [Role::Article, Role::Main, Role::Quote];
-        self.stack.iter().any(|open| inside.contains(&open.element.role))
+        self.stack
+            .iter()
+            .any(|open| inside.contains(&open.element.role))
     }
 }
 
@@ -230,7 +266,9 @@ impl Converter {
 fn language(tag: Tag<'_>) -> Option<String> {
     let class = tag.attribute("class")?;
     let language = class.split_ascii_whitespace().find_map(|word| {
-        ["language-", "lang-", "highlight-source-"].iter().find_map(|prefix| word.strip_prefix(prefix))
+        ["language-", "lang-", "highlight-source-"]
+            .iter()
+            .find_map(|prefix| word.strip_prefix(prefix))
     })?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '#' | '_');
     (language.len() <= 20 && language.chars().all(plain)).then(|| language.to_owned())
@@ -238,14 +276,31 @@ fn language(tag: Tag<'_>) -> Option<String> {
 
 /// Whether nobody is meant to read it: by what it is, or because it is hidden.
 fn is_noise(element: Element, tag: Tag<'_>) -> bool {
-    const ROLES: [&str; 8] =
-        ["navigation", "search", "contentinfo", "dialog", "alertdialog", "menu", "menubar", "toolbar"];
-    let role = || tag.attribute("role").is_some_and(|role| ROLES.contains(&role.as_str()));
+    const ROLES: [&str; 8] = [
+        "navigation",
+        "search",
+        "contentinfo",
+        "dialog",
+        "alertdialog",
+        "menu",
+        "menubar",
+        "toolbar",
+    ];
+    let role = || {
+        tag.attribute("role")
+            .is_some_and(|role| ROLES.contains(&role.as_str()))
+    };
     let hidden = || {
-        tag.attribute("hidden").is_some_and(|value| value != "until-found")
-            || tag.attribute("aria-hidden").is_some_and(|value| value == "true")
+        tag.attribute("hidden")
+            .is_some_and(|value| value != "until-found")
+            || tag
+                .attribute("aria-hidden")
+                .is_some_and(|value| value == "true")
             || tag.attribute("style").is_some_and(|style| {
-                let style: String = style.split_whitespace().collect::<String>().to_ascii_lowercase();
+                let style: String = style
+                    .split_whitespace()
+                    .collect::<String>()
+                    .to_ascii_lowercase();
                 style.contains("display:none") || style.contains("visibility:hidden")
             })
     };

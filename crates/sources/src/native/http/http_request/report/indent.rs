@@ -77,7 +77,10 @@ fn string_end(json: &str) -> usize {
         (b'"', false) => true,
         _ => false,
     };
-    json.bytes().skip(1).position(closes).map_or(json.len(), |end| end + 2)
+    json.bytes()
+        .skip(1)
+        .position(closes)
+        .map_or(json.len(), |end| end + 2)
 }
 
 #[cfg(test)]
@@ -91,7 +94,10 @@ mod tests {
             r#"{"b":1.0,"a":[1,{}, []],"s":"a,{\"}"}"#,
             "{\n  \"b\": 1.0,\n  \"a\": [\n    1,\n    {},\n    []\n  ],\n  \"s\": \"a,{\\\"}\"\n}",
         );
-        check("123456789012345678901234567890", "123456789012345678901234567890");
+        check(
+            "123456789012345678901234567890",
+            "123456789012345678901234567890",
+        );
         check("{\n \"a\":1}", "{\n \"a\":1}");
         check("[ ]", "[]");
     }

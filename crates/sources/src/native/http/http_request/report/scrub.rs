@@ -21,7 +21,9 @@ impl<'c> Scrubber<'c> {
 
     /// The text without the secret.
     pub(super) fn text(&self, text: &str) -> String {
-        let Some(credential) = self.credential else { return text.to_owned() };
+        let Some(credential) = self.credential else {
+            return text.to_owned();
+        };
         let secret = credential.value.reveal().trim();
         if secret.len() < MIN_SECRET {
             return text.to_owned();
@@ -30,8 +32,13 @@ impl<'c> Scrubber<'c> {
         let escaped = &escaped[1..escaped.len() - 1];
         let mark = format!("[redacted:{}]", credential.name);
         let grows = mark.len().saturating_sub(secret.len());
-        let added = (text.matches(secret).count() + text.matches(escaped).count()).saturating_mul(grows);
-        let mark = if added > MOST_ADDED { SHORT_MARK } else { mark.as_str() };
+        let added =
+            (text.matches(secret).count() + text.matches(escaped).count()).saturating_mul(grows);
+        let mark = if added > MOST_ADDED {
+            SHORT_MARK
+        } else {
+            mark.as_str()
+        };
         text.replace(secret, mark).replace(escaped, mark)
     }
 }
