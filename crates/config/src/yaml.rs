@@ -1,6 +1,7 @@
 //! Where YAML becomes a [`ConfigFile`], or a tree where the file is of another program. The only module, with
 //! `shape` beneath it and `located`, that knows the YAML library.
 
+mod dropped_keys;
 pub(crate) mod shape;
 pub(crate) mod tree;
 

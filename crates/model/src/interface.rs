@@ -182,8 +182,6 @@ pub struct ExecutionProfile {
     pub cancel: CancelSupport,
     /// Running it twice equals running it once, for every input.
     pub idempotent: bool,
-    /// How often a call that may be run again is tried again after a failure that may pass.
-    pub retries: u32,
     /// What becomes of a running call when others of its batch are canceled.
     pub interrupt: Interrupt,
     /// The deadline it wants, in milliseconds; the host's default applies where there is none.
@@ -198,7 +196,6 @@ impl Default for ExecutionProfile {
             streaming: false,
             cancel: CancelSupport::AtAwaitPoints,
             idempotent: false,
-            retries: 0,
             interrupt: Interrupt::Block,
             timeout_ms: None,
         }

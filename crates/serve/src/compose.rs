@@ -506,7 +506,6 @@ impl OperatorSettings for Configured {
             requires: set.requires,
             concurrency: set.concurrency,
             exclusive: set.exclusive,
-            retries: set.retries,
             interrupt: set.interrupt,
             sensitive: set.sensitive,
             sandbox: set.sandbox,

@@ -35,7 +35,6 @@ pub(super) fn check(tools: &BTreeMap<String, Located<ToolEntry>>, complaints: &m
             complaints,
         );
         check_count(&at("concurrency"), tool.concurrency, complaints);
-        check_range(&at("retries"), tool.retries, 0..=10, complaints);
         if let (Some(timeout), Some(ceiling)) = (tool.timeout, tool.ceiling)
             && timeout.value > ceiling.value
         {

@@ -35,9 +35,6 @@ pub struct ToolEntry {
     pub class: Option<Located<EffectClass>>,
     /// Whether running it twice equals running it once.
     pub idempotent: Option<Located<bool>>,
-    /// How often a call that may be run again is tried again after a failure that may pass.
-    #[schemars(range(min = 0, max = 10))]
-    pub retries: Option<Located<u32>>,
     /// How many of its calls run at the same time.
     #[schemars(range(min = 1))]
     pub concurrency: Option<Located<usize>>,

@@ -44,8 +44,6 @@ pub struct ToolSettings {
     pub class: Option<EffectClass>,
     /// Whether running it twice equals running it once.
     pub idempotent: Option<bool>,
-    /// How often a call is tried again.
-    pub retries: Option<u32>,
     /// How many of its calls run at the same time.
     pub concurrency: Option<usize>,
     /// Whether it runs alone in its session.
@@ -101,7 +99,6 @@ impl ToolSettings {
             ceiling: self.ceiling.or(wider.ceiling),
             class: self.class.or(wider.class),
             idempotent: self.idempotent.or(wider.idempotent),
-            retries: self.retries.or(wider.retries),
             concurrency: self.concurrency.or(wider.concurrency),
             exclusive: self.exclusive.or(wider.exclusive),
             interrupt: self.interrupt.or(wider.interrupt),
@@ -141,7 +138,6 @@ impl ToolSettings {
             timeout: clamped(self.timeout),
             ceiling,
             idempotent: stricter(self.idempotent, bounds.idempotent, false),
-            retries: smaller(self.retries, bounds.retries),
             concurrency: smaller(self.concurrency, bounds.concurrency),
             exclusive: stricter(self.exclusive, bounds.exclusive, true),
             max_inline_chars: smaller(self.max_inline_chars, bounds.max_inline_chars),
@@ -158,7 +154,6 @@ impl ToolSettings {
     fn restrict(&self, found: Self) -> Self {
         // These numbers may be larger than the tool's own or the host's, which are not known here.
         let bounds = Self {
-            retries: self.retries.filter(|retries| *retries == 0),
             max_inline_chars: None,
             argument_bytes: None,
             ..self.clone()

@@ -126,15 +126,6 @@ impl Merge<'_> {
     fn counted(&mut self, name: &str, tool: &mut ToolSettings, before: &Before, file: &ToolEntry) {
         let key = |setting: &str| format!("tools.{name}.{setting}");
         let Before { set, limits, .. } = before;
-        // How often the tool itself wants to be tried again is not known here.
-        let fewer = |now: Option<&u32>, new: &u32| *new < now.copied().unwrap_or(1);
-        self.bind(
-            &key("retries"),
-            &mut tool.retries,
-            set.retries.as_ref(),
-            file.retries,
-            fewer,
-        );
         let fewer = |now: Option<&_>, new: &_| *new < *now.unwrap_or(&limits.concurrency);
         self.bind(
             &key("concurrency"),

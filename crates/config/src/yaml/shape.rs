@@ -2,6 +2,7 @@
 
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter, budget::BudgetBreach};
 
+use super::dropped_keys::find_dropped_key;
 use crate::{
     error::Complaint,
     located::Position,
@@ -193,6 +194,9 @@ fn unknown_key(key: &str, known: &[&str]) -> Words {
             "`{key}` is refused: a credential itself never stands in the file"
         ))
         .hint(hint);
+    }
+    if let Some(dropped) = find_dropped_key(key, known) {
+        return Words::of(format!("`{key}` was removed")).hint(dropped.hint);
     }
     let message = format!("unknown key `{}`", shown(key));
     // `- ask class: write` is a table to YAML, because of the space.

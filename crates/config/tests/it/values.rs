@@ -378,7 +378,6 @@ fn what_is_written_of_tools_and_sources_is_what_is_used() {
         hidden: Some(true),
         ceiling: Some(Duration::from_secs(300)),
         idempotent: Some(false),
-        retries: Some(0),
         concurrency: Some(2),
         exclusive: Some(false),
         interrupt: Some(Interrupt::Cancel),

@@ -1,7 +1,6 @@
 //! The turn of a call and its work: admit, execute.
 
 use std::{
-    ops::ControlFlow,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -18,8 +17,8 @@ use super::{
 use crate::{
     catalog::Entry,
     flow::{
-        execution::{self, Attempt, Finished, MOST_RETRIES},
-        invocation::{Call, CancelReason, LateAnswer, OnRecord, micros},
+        execution::{self, Finished},
+        invocation::{Call, CancelReason, LateAnswer, OnRecord},
         result::{self, Ending},
         scheduling::{Bound, Bounded, Outlook, Permit, QueueFull, Wanted},
     },
@@ -189,11 +188,6 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
     };
     let execution = &resolved.entry.declaration().interface.execution;
     let (support, interrupt) = (execution.cancel, execution.interrupt);
-    let retries = if effects.may_run_again() {
-        execution.retries.min(MOST_RETRIES)
-    } else {
-        0
-    };
     let (entry, source) = (Arc::clone(&resolved.entry), Arc::clone(&resolved.source));
     let input = match host.credentials.filled(&entry, input) {
         Ok(None) => input.clone(),
@@ -222,24 +216,11 @@ pub(super) async fn execute(host: &Arc<Inner>, call: &mut Call, way: Way) -> Ste
         &effects,
         began + limit,
     )));
-    let finished = loop {
-        let work = source.execute(
-            entry.id(),
-            ToolCall {
-                input: input.clone(),
-                context: context.clone(),
-            },
-        );
-        let work = execution::supervise(work, (began + limit, &live.pauses), live.token(), support);
-        let finished = match acknowledged(host, call, way, work).await {
-            Ok(finished) => finished,
-            Err(ending) => return Step::End(ending),
-        };
-        match again(host, call, way, finished, retries, began + limit).await {
-            Ok(ControlFlow::Continue(())) => {}
-            Ok(ControlFlow::Break(finished)) => break finished,
-            Err(ending) => return Step::End(ending),
-        }
+    let work = source.execute(entry.id(), ToolCall { input, context });
+    let work = execution::supervise(work, (began + limit, &live.pauses), live.token(), support);
+    let finished = match acknowledged(host, call, way, work).await {
+        Ok(finished) => finished,
+        Err(ending) => return Step::End(ending),
     };
     call.executed = began.elapsed();
     call.permit = None;
@@ -322,47 +303,6 @@ async fn acknowledged(
             let (accepted, finished) = tokio::join!(accept(host, call), &mut work);
             accepted.map(|()| finished)
         }
-    }
-}
-
-/// Tries again after a failure that may pass, as often as the tool or the operator says and as long as there is time.
-/// The call keeps its slot and its resources meanwhile: what was decided on is still what is there.
-async fn again(
-    host: &Inner,
-    call: &mut Call,
-    way: Way,
-    finished: Finished,
-    retries: u32,
-    deadline: Instant,
-) -> Result<ControlFlow<Finished>, Ending> {
-    let failure = match finished {
-        Finished::Returned(Err(failure)) if result::may_pass(&failure) => failure,
-        other => return Ok(ControlFlow::Break(other)),
-    };
-    let tries = u32::try_from(call.attempts.len())
-        .unwrap_or(u32::MAX)
-        .saturating_add(1);
-    let pause = execution::pause_after(tries, call.live.id);
-    if tries > retries || Instant::now() + pause >= deadline {
-        return Ok(ControlFlow::Break(Finished::Returned(Err(failure))));
-    }
-    let error = call.live.redactor().text(&failure.message).into_owned();
-    call.live.say(format!(
-        "try {tries} failed, trying again in {} ms: {error}",
-        pause.as_millis()
-    ));
-    call.attempts.push(Attempt {
-        at_us: micros(call.live.began.elapsed()),
-        class: failure.class,
-        error,
-    });
-    if owes_acknowledgement(call, way) {
-        accept(host, call).await?;
-    }
-    tokio::select! {
-        biased;
-        () = call.live.token().cancelled() => Ok(ControlFlow::Break(Finished::Canceled { said: Some(failure) })),
-        () = tokio::time::sleep(pause) => Ok(ControlFlow::Continue(())),
     }
 }
 

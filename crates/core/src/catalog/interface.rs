@@ -44,8 +44,6 @@ pub struct ToolSettings {
     pub concurrency: Option<usize>,
     /// Whether its calls run alone in their session: the operator knows better than the tool.
     pub exclusive: Option<bool>,
-    /// How often a call that may be run again is tried again after a failure that may pass.
-    pub retries: Option<u32>,
     /// What becomes of a running call when others of its batch are canceled.
     pub interrupt: Option<Interrupt>,
     /// Arguments kept out of every record, as JSON pointers, beside those the schema marks.
@@ -217,7 +215,6 @@ pub(super) fn apply(settings: &ToolSettings, declaration: &mut Declaration) {
         interface.permission.approval_requested = false;
     }
     let execution = &mut interface.execution;
-    execution.retries = settings.retries.unwrap_or(execution.retries);
     execution.interrupt = settings.interrupt.unwrap_or(execution.interrupt);
     let (meant, meanings) = (&settings.arguments, &mut interface.permission.arguments);
     meanings.retain(|own| !meant.iter().any(|meaning| meaning.pointer == own.pointer));

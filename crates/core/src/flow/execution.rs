@@ -2,49 +2,20 @@
 //! panic.
 
 use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     panic::AssertUnwindSafe,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use futures_util::FutureExt as _;
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use toolpost_model::{BoxFuture, CancelSupport, ErrorClass, InvocationId, ToolFailure, ToolOutput};
+use toolpost_model::{BoxFuture, CancelSupport, ToolFailure, ToolOutput};
 
 /// How long a tool that listens gets to stop by itself before it is dropped.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How soon a deadline that stands still is looked at again, at the earliest.
 const PAUSED_LOOK: Duration = Duration::from_millis(50);
-
-/// More retries than this nobody gets, whatever a tool or an operator says.
-pub(crate) const MOST_RETRIES: u32 = 16;
-/// The pause before the first retry; each later one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// A try that failed and was followed by another.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Attempt {
-    /// When it failed, from the request on.
-    pub(crate) at_us: u64,
-    pub(crate) class: ErrorClass,
-    pub(crate) error: String,
-}
-
-/// How long to wait after so many tries. Up to half of it is left out, by chance: calls that failed together do not
-/// come back together.
-pub(crate) fn pause_after(tries: u32, call: InvocationId) -> Duration {
-    let whole = FIRST_PAUSE
-        .saturating_mul(1 << tries.saturating_sub(1).min(16))
-        .min(LONGEST_PAUSE);
-    let mut hasher = DefaultHasher::new();
-    (call, tries).hash(&mut hasher);
-    let part = u32::try_from(hasher.finish() % 512).unwrap_or_default();
-    whole - whole * part / 1_024
-}
 
 /// How the work ended.
 pub(crate) enum Finished {

@@ -45,7 +45,7 @@ use crate::{
     catalog::Entry,
     flow::{
         approval::Asking,
-        execution::{Attempt, Pauses},
+        execution::Pauses,
         hooks::OutputMutation,
         result::{Ending, Unkept},
         scheduling::{Permit, batch::Member},
@@ -432,8 +432,6 @@ pub(crate) struct Call {
     /// That place, once it was taken.
     pub(crate) member: Option<Member>,
     pub(crate) background: bool,
-    /// Tries of the tool that failed and were followed by another.
-    pub(crate) attempts: Vec<Attempt>,
     /// What it met on its way, for its record.
     pub(crate) met: Met,
     pub(crate) queued: Duration,
@@ -478,7 +476,6 @@ impl Call {
             place: request.batch,
             member: None,
             background: request.background,
-            attempts: Vec::new(),
             met: Met::default(),
             queued: Duration::ZERO,
             executed: Duration::ZERO,

@@ -350,15 +350,6 @@ fn check_promise(call: &Call, output: &ToolOutput) {
     }
 }
 
-/// Whether a tool's failure may pass by itself: what it needs did not answer, or was too busy.
-pub(crate) fn may_pass(failure: &ToolFailure) -> bool {
-    use toolpost_model::ErrorClass;
-    matches!(
-        failure.class,
-        ErrorClass::DependencyUnavailable | ErrorClass::RateLimited
-    )
-}
-
 /// A tool's own failure as an ending.
 pub(crate) fn tool_failed(mut failure: ToolFailure, effects: &Effects) -> Ending {
     let shown = Shown::of(&mut failure);

@@ -16,7 +16,6 @@ use crate::{
     call::Answer,
     flow::{
         approval::{Approval, Asked, Asking, Kept},
-        execution::Attempt,
         hooks::{InputMutation, OutputMutation},
         invocation::{Call, MetBody, Milestone, OnRecord},
     },
@@ -96,9 +95,6 @@ struct WayBody<'a> {
     approval: Option<ApprovalBody>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     mutations: &'a [InputMutation],
-    /// Tries that failed before the last one.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    attempts: &'a [Attempt],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     hooks: &'a [HookRun],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -298,7 +294,6 @@ pub(crate) fn record(call: &Call, kind: RecordKind, answer: Option<&Answer>) -> 
         mutations: &call.inputs.mutations,
         hooks: &call.hooks.runs,
         output_mutations: &call.hooks.output_mutations,
-        attempts: &call.attempts,
         transitions: &call.transitions,
         events: EventCounts { sent, dropped },
         progress: if kind == RecordKind::Ended {

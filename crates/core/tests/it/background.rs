@@ -1,21 +1,14 @@
-//! Calls that outlive their caller's turn, tries again, and the operator's limits for tools and sources.
+//! Calls that outlive their caller's turn, and the operator's limits for tools and sources.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use toolpost_core::{RecordKind, Standing, StatusWord, ToolSettings};
 use toolpost_model::{
-    CallReport, Declaration, EffectClass, Effects, ErrorClass, EventBody, FnTool, Interrupt,
-    InvocationId, Outcome, Principal, Tool, ToolCall, ToolFailure, ToolOutput,
+    CallReport, Declaration, EffectClass, Effects, ErrorClass, Interrupt, InvocationId, Outcome,
+    Principal, Tool, ToolCall, ToolFailure, ToolOutput,
 };
-use toolpost_testkit::{EventRecorder, Gate, MockTool, TestHost};
+use toolpost_testkit::{Gate, MockTool, TestHost};
 
 #[tokio::test]
 async fn a_call_in_the_background_outlives_its_handle_and_is_asked_for_by_its_id() {
@@ -165,134 +158,23 @@ async fn a_tool_looks_at_its_callers_own_calls_even_beside_one_that_runs_alone()
     );
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
-/// Fails so often in the same way, then succeeds.
-fn flaky(
-    fails: usize,
-    class: ErrorClass,
-    effects: EffectClass,
-    tries: &Arc<AtomicUsize>,
-) -> impl Tool {
-    let tries = Arc::clone(tries);
-    FnTool::named("demo.flaky")
-        .unwrap()
-        .class(effects)
-        .run(move |_: Nothing, _| {
-            let before = tries.fetch_add(1, Ordering::SeqCst);
-            async move {
-                if before < fails {
-                    Err(ToolFailure::of(class, "it is away"))
-                } else {
-                    Ok("back")
-                }
-            }
-        })
-}
-
 fn settings(change: impl FnOnce(&mut ToolSettings)) -> HashMap<String, ToolSettings> {
     let mut settings = ToolSettings::default();
     change(&mut settings);
-    HashMap::from([
-        ("flaky".to_owned(), settings.clone()),
-        ("wait".to_owned(), settings),
-    ])
+    HashMap::from([("wait".to_owned(), settings)])
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_pass_is_tried_again_where_that_does_no_harm_and_each_try_is_on_record() {
-    let away = ErrorClass::DependencyUnavailable;
-    for (fails, class, effects, retries, expected_tries, expected) in [
-        (2, away, EffectClass::Read, 3, 3, Outcome::Succeeded),
-        (
-            2,
-            ErrorClass::RateLimited,
-            EffectClass::Read,
-            3,
-            3,
-            Outcome::Succeeded,
-        ),
-        (9, away, EffectClass::Read, 2, 3, Outcome::Failed),
-        (2, away, EffectClass::Read, 0, 1, Outcome::Failed),
-        (2, away, EffectClass::Write, 3, 1, Outcome::Failed),
-        (
-            2,
-            ErrorClass::ExecutionFailed,
-            EffectClass::Read,
-            3,
-            1,
-            Outcome::Failed,
-        ),
-    ] {
-        let tries = Arc::new(AtomicUsize::new(0));
-        let flaky = flaky(fails, class, effects, &tries);
-        let settings = settings(|settings| settings.retries = Some(retries));
-        let host = TestHost::build(|builder| builder.tool(flaky).settings(settings)).await;
-        let (events, recorder) = EventRecorder::new(256);
-        let mut request = host.request("flaky", json!({}));
-        request.listener = Some(Arc::new(events));
-        let result = host.host.call(request).await.result().clone();
-        let case = (fails, class, effects, retries);
-        assert_eq!(
-            (result.outcome, tries.load(Ordering::SeqCst)),
-            (expected, expected_tries),
-            "{case:?}"
-        );
-        let body: Value =
-            serde_json::from_str(&host.records().await.pop().unwrap().record.body).unwrap();
-        let noted = body["attempts"].as_array().map_or(0, Vec::len);
-        assert_eq!(noted, expected_tries - 1, "{case:?}: {body}");
-        let said = |body: &EventBody| matches!(body, EventBody::Status { message } if message.contains("trying again"));
-        assert_eq!(
-            recorder
-                .all()
-                .await
-                .iter()
-                .filter(|event| said(&event.body))
-                .count(),
-            noted
-        );
+async fn a_failed_call_is_not_run_again() {
+    for class in [ErrorClass::DependencyUnavailable, ErrorClass::RateLimited] {
+        let away = MockTool::named("demo.away")
+            .class(EffectClass::Read)
+            .failing(ToolFailure::of(class, "it is away"));
+        let host = TestHost::with(away.clone()).await;
+        let error = host.call("away", json!({})).await.error.unwrap();
+        assert_eq!((error.class, error.retry.safe), (class, true));
+        assert_eq!(away.call_count(), 1, "{class:?}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn retries_end_with_the_deadline_and_with_a_cancellation() {
-    let settings = || settings(|settings| settings.retries = Some(1_000));
-    let tries = Arc::new(AtomicUsize::new(0));
-    let flaky = || {
-        flaky(
-            usize::MAX,
-            ErrorClass::RateLimited,
-            EffectClass::Read,
-            &tries,
-        )
-    };
-    let host = TestHost::build(|builder| builder.tool(flaky()).settings(settings())).await;
-    assert_eq!(
-        host.call("flaky", json!({})).await.error.unwrap().class,
-        ErrorClass::RateLimited
-    );
-    assert!(tries.load(Ordering::SeqCst) <= 17, "nobody tries for ever");
-    let before = tries.load(Ordering::SeqCst);
-    let mut request = host.request("flaky", json!({}));
-    request.timeout = Some(Duration::from_millis(40));
-    assert_eq!(
-        host.host.call(request).await.result().outcome,
-        Outcome::Failed
-    );
-    assert_eq!(
-        tries.load(Ordering::SeqCst) - before,
-        1,
-        "a pause that would outlast the deadline is not begun"
-    );
-    let handle = host.host.start(host.request("flaky", json!({}))).await;
-    while tries.load(Ordering::SeqCst) < before + 2 {
-        tokio::task::yield_now().await;
-    }
-    host.host
-        .cancel(handle.invocation_id(), &Principal::agent("test"));
-    assert_eq!(handle.answer().await.result().outcome, Outcome::Canceled);
 }
 
 #[tokio::test]

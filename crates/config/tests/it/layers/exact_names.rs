@@ -13,7 +13,7 @@ fn under_a_bare_name_an_outside_tool_is_restricted_and_never_loosened() {
     let host = trusted(
         "tools:\n  shell: { class: read, idempotent: true, exclusive: false, approval_required: false, \
          defaults: { key: secret }, name: sh, hidden: true, sensitive: [/a], sandbox: read-only }\n  \
-         evil.*: { retries: 2 }\n  wired__shell: { class: read, enabled: false }\n  good.shell: { class: read }\n  \"sh*\": { exclusive: true, timeout: 5s }\n",
+         evil.*: { argument_bytes: 2KiB }\n  wired__shell: { class: read, enabled: false }\n  good.shell: { class: read }\n  \"sh*\": { exclusive: true, timeout: 5s }\n",
     );
     let (config, _) = resolve(&[host]);
     for provenance in [Provenance::MountPlan, Provenance::Outside] {
@@ -24,7 +24,7 @@ fn under_a_bare_name_an_outside_tool_is_restricted_and_never_loosened() {
             ceiling: Some(Duration::from_secs(5)),
             sandbox: Some(SandboxProfile::ReadOnly),
             sensitive: vec!["/a".to_owned()],
-            retries: Some(2),
+            argument_bytes: Some(2_048),
             ..ToolSettings::default()
         };
         assert_eq!(found, restricted, "{provenance:?}");

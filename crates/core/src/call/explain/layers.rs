@@ -195,8 +195,6 @@ pub struct ExecutionLayer {
     pub deadline: Option<Deadline>,
     /// What happens when it is told to stop.
     pub cancel: CancelSupport,
-    /// How often it is tried again after a failure that may pass.
-    pub retries: u32,
     /// What would confine its process, where it starts one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxPlan>,
@@ -388,10 +386,6 @@ fn scheduling(host: &Inner, call: &Call) -> Option<SchedulingLayer> {
 fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
     let entry = &resolved.entry;
     let profile = &entry.declaration().interface.execution;
-    let may_retry = call
-        .effects
-        .as_ref()
-        .is_some_and(toolpost_model::Effects::may_run_again);
     let input = call.inputs.call.as_ref();
     let has_path_rules = host
         .engine(&call.session)
@@ -402,7 +396,6 @@ fn execution(host: &Inner, call: &Call, resolved: &Resolved) -> ExecutionLayer {
             .ok()
             .map(|(_, deadline)| deadline),
         cancel: profile.cancel,
-        retries: if may_retry { profile.retries } else { 0 },
         sandbox: input.and_then(|input| {
             resolved
                 .source

@@ -39,8 +39,6 @@ pub(super) struct Way {
     pub(super) approval: Option<Approval>,
     /// Changes of its arguments.
     pub(super) mutations: Vec<Mutation>,
-    /// Tries that failed before the last one.
-    pub(super) attempts: Vec<Attempt>,
     /// Hooks that were asked.
     pub(super) hooks: Vec<HookRun>,
     /// Changes of its output.
@@ -233,17 +231,6 @@ pub(super) struct OutputMutation {
     pub(super) bytes_after: u64,
     /// Why.
     pub(super) reason: String,
-}
-
-/// A try that failed and was followed by another.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Attempt {
-    /// When it failed, in microseconds from the request on.
-    pub(super) at_us: u64,
-    /// The kind of failure.
-    pub(super) class: String,
-    /// What it said.
-    pub(super) error: String,
 }
 
 /// Events of a call.

@@ -327,11 +327,7 @@ fn execution(explanation: &Value, layer: &Value) {
     if layer.is_null() {
         return;
     }
-    let retries = layer["retries"].as_u64().filter(|&count| count > 0);
-    let retries = retries
-        .map(|count| format!(", tried again up to {count} times"))
-        .unwrap_or_default();
-    line("execution", format!("{}{retries}", words(layer, "/kind")));
+    line("execution", words(layer, "/kind"));
     if let Some(deadline) = layer.get("deadline") {
         story::deadline(deadline, &beneath);
     }

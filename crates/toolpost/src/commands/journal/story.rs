@@ -220,9 +220,6 @@ impl<'a> Story<'a> {
         if let Some(sandbox) = self.part("/result/sandbox") {
             execute("sandbox", shortened(&ending::confined(sandbox)));
         }
-        self.each("/attempts")
-            .enumerate()
-            .for_each(|(place, one)| grounds::attempt(place + 1, one, &execute));
         ending::kept(self, &timeline.at(Stage::Map));
         Ok(())
     }

@@ -137,9 +137,6 @@ pub(super) fn invocation(story: &Story, policy: &str, life: &Life, lines: &mut V
             "met": story.met,
             "scheduler_policy_ref": policy,
             "status_transitions": transitions(story),
-            "attempts": story.attempts.iter().map(|(attempt, at)| {
-                json!({ "at": at, "error_class": attempt.class, "error": attempt.error })
-            }).collect::<Vec<_>>(),
             "created_at": story.created_at,
             "started_at": story.reached(Stage::Execute),
             "ended_at": story.ended_at(),

@@ -32,7 +32,6 @@ pub(super) struct Story {
     is_started: bool,
     pub(super) redacted: bool,
     pub(super) hooks: Vec<(HookRun, Timestamp)>,
-    pub(super) attempts: Vec<(recorded::Attempt, Timestamp)>,
     pub(super) progress: Vec<(recorded::Milestone, Timestamp)>,
     pub(super) transitions: Vec<(Stage, Timestamp)>,
     /// What it met on its way, where nothing else tells.
@@ -71,7 +70,6 @@ impl Story {
             is_started: false,
             redacted: false,
             hooks: Vec::new(),
-            attempts: Vec::new(),
             progress: Vec::new(),
             transitions: Vec::new(),
             met: None,
@@ -114,9 +112,6 @@ impl Story {
         self.decision = way.decision.or(self.decision.take());
         inputs::extend(&mut self.hooks, way.hooks, begin, |run| {
             (run.at_us, run.name.clone())
-        });
-        inputs::extend(&mut self.attempts, way.attempts, begin, |attempt| {
-            attempt.at_us
         });
         inputs::extend(&mut self.progress, way.progress, begin, |milestone| {
             (milestone.seq, milestone.at_us)
@@ -162,12 +157,6 @@ impl AtMicros for HookRun {
 }
 
 impl AtMicros for recorded::Mutation {
-    fn at_us(&self) -> u64 {
-        self.at_us
-    }
-}
-
-impl AtMicros for recorded::Attempt {
     fn at_us(&self) -> u64 {
         self.at_us
     }

@@ -255,19 +255,6 @@ pub(crate) fn deadline(deadline: &Value, line: Line<'_>) {
     );
 }
 
-/// A try that failed and was followed by another.
-pub(super) fn attempt(number: usize, attempt: &Value, line: Line<'_>) {
-    let at = attempt["at_us"].as_u64().unwrap_or_default() as f64 / 1_000.0;
-    let error = match &attempt["error"] {
-        Value::String(text) => printable(text),
-        other => printable(other["message"].as_str().unwrap_or_default()),
-    };
-    line(
-        "attempt",
-        format!("{number} at {at:.3} ms failed: {}", shortened(&error)),
-    );
-}
-
 fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value[name].as_array().into_iter().flatten()
 }

@@ -1,0 +1,23 @@
+//! Keys that earlier versions read. A file that still has one is told what to do instead of a near spelling.
+
+/// A key that is no longer read.
+pub(super) struct DroppedKey {
+    key: &'static str,
+    /// A key of the same table. Errors of the parser carry the keys of a table but not its path.
+    sibling: &'static str,
+    /// What to do instead.
+    pub(super) hint: &'static str,
+}
+
+const DROPPED_KEYS: [DroppedKey; 1] = [DroppedKey {
+    key: "retries",
+    sibling: "exclusive",
+    hint: "remove it: the host runs a call once, and a failed result says whether a retry is safe",
+}];
+
+/// The dropped key of this name in the table that has the keys `known`.
+pub(super) fn find_dropped_key(key: &str, known: &[&str]) -> Option<&'static DroppedKey> {
+    DROPPED_KEYS
+        .iter()
+        .find(|dropped| dropped.key == key && known.contains(&dropped.sibling))
+}
