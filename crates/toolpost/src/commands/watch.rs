@@ -1,11 +1,10 @@
-//! `toolpost watch`: calls as they happen, from a running host, a URL, a file or standard input.
+//! `toolpost watch`: calls as they happen, from a running host or a URL.
 
 mod board;
 mod card;
 mod connection;
 mod frames;
 mod heard;
-mod lines;
 mod live;
 mod preview;
 mod row;
@@ -29,7 +28,6 @@ use self::{
     heard::{Heard, Link, ROOM},
     live::{Doubt, Live},
     stream::Again,
-    target::Target,
     view::View,
 };
 use crate::{cli::PlaceArgs, exit::Exit};
@@ -39,20 +37,20 @@ const FRAME: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
 pub(crate) struct WatchArgs {
-    /// A URL, a file of JSON lines, or `-` for standard input; without it, the host that runs on the workspace
-    #[arg(value_name = "URL|FILE")]
-    source: Option<String>,
+    /// The URL of a host or of a stream; by default the host that runs on the workspace
+    #[arg(value_name = "URL")]
+    url: Option<String>,
     /// The session to watch; by default every session of the running host, and the caller's own at a URL
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// A file that holds the token for a URL; by default it is in TOOLPOST_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Where to begin; by default a file from its start, and a host with what happens now
+    /// Where to begin; by default with what happens now
     #[arg(long, value_name = "WHERE", value_enum)]
     from: Option<Beginning>,
-    /// Go on with what is added to the file
-    #[arg(short, long)]
+    /// Removed with the reading of files; still parsed to answer with a hint
+    #[arg(short, long, hide = true)]
     follow: bool,
     /// End when the stream ends or breaks, instead of opening it again
     #[arg(long)]
@@ -92,21 +90,15 @@ pub(crate) async fn run(arguments: &WatchArgs) -> anyhow::Result<Exit> {
     if arguments.no_color {
         anstream::ColorChoice::Never.write_global();
     }
-    let target = Target::of(arguments).await?;
-    let view = View::choose(arguments.json, target.name());
+    let address = target::find_address(arguments).await?;
+    let view = View::choose(arguments.json, address.name());
     let (to, heard) = mpsc::channel(ROOM);
-    match target {
-        Target::Stdin => lines::read_stdin(to),
-        Target::File(file) => lines::read_file(file, to),
-        Target::Stream(address) => {
-            let again = if arguments.once {
-                Again::No
-            } else {
-                Again::Yes
-            };
-            tokio::spawn(stream::read(address, again, to));
-        }
-    }
+    let again = if arguments.once {
+        Again::No
+    } else {
+        Again::Yes
+    };
+    tokio::spawn(stream::read(address, again, to));
     let read: Read = if arguments.v4 {
         Receiver::receive_v4
     } else {
@@ -142,13 +134,13 @@ async fn watch(
                 view.tick(&receiver);
             }
             told = heard.recv() => match told {
-                Some(Heard::Json(text, line)) => match read(&mut receiver, &text) {
+                Some(Heard::Json(text)) => match read(&mut receiver, &text) {
                     Ok(changes) => {
                         doubt.heard(&text, &receiver);
                         view.show(&changes, &mut receiver);
                     }
                     Err(error) => match doubt.unreadable() {
-                        Ok(()) => view.note(&left_out(&error, line)),
+                        Ok(()) => view.note(&format!("an event is left out: {error}")),
                         Err(error) => break Err(error),
                     },
                 },
@@ -175,11 +167,4 @@ async fn watch(
     };
     view.end(&receiver);
     end.map(|()| Exit::Done)
-}
-
-fn left_out(error: &Unreadable, line: Option<u64>) -> String {
-    match line {
-        Some(line) => format!("line {line} is left out: {error}"),
-        None => format!("an event is left out: {error}"),
-    }
 }

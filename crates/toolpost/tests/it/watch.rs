@@ -1,9 +1,9 @@
-//! `toolpost watch` on files, on standard input and on a host that runs, ends and comes back.
+//! `toolpost watch` on streams of others and on a host that runs, ends and comes back.
 
 mod elsewhere;
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Read},
     process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, channel},
     thread::JoinHandle,
@@ -13,6 +13,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use self::elsewhere::{answer, serve};
 use super::{home::Home, served::Served};
 
 /// Far beyond anything that works: turns a hang into a failure.
@@ -26,6 +27,14 @@ const RECORDED: &str = r#"{"type":"tool-call","toolCallId":"toolu_01","toolName"
 not json
 {"type":"tool-call","toolCallId":"toolu_03","toolName":"wait","input":{}}
 "#;
+
+/// The content type of [`RECORDED`].
+const LINES: &str = "application/x-ndjson";
+
+/// The URL of a stream that is served to one reader.
+fn serve_once(kind: &str, body: &str) -> String {
+    serve(vec![answer(kind, body.len(), body)]).0
+}
 
 /// A `watch` that goes on.
 struct Watching {
@@ -103,19 +112,10 @@ impl Drop for Watching {
 }
 
 #[test]
-fn a_recording_is_told_line_by_line() {
+fn a_stream_is_told_line_by_line() {
     let home = Home::new();
-    home.write("events.jsonl", RECORDED);
-    home.check("watch_file", &["watch", "events.jsonl"])
-        .expect(0);
-    let recorded = home.feed(&["watch", "-"], RECORDED).expect(0);
-    assert_eq!(recorded.stdout, home.run(&["watch", "events.jsonl"]).stdout);
-    assert_eq!(
-        home.run(&["watch", "events.jsonl", "--from", "now"])
-            .expect(0)
-            .stdout,
-        ""
-    );
+    let url = serve_once(LINES, RECORDED);
+    home.check("watch_stream", &["watch", &url]).expect(0);
 }
 
 #[test]
@@ -129,11 +129,16 @@ data: {\"type\":\"tool-input-start\",\"toolCallId\":\"a\",\"toolName\":\"t\"}
 : still here
 
 data: {\"type\":\"tool-input-delta\",\"toolCallId\":\"a\",\"inputTextDelta\":\"{\\\"x\\\":1}\"}
+
 data: {\"type\":\"tool-output-available\",\"toolCallId\":\"a\",\"output\":7}
+
 data: {\"type\":\"tool-output-available\",\"toolCallId\":\"a\",\"output\":7}
+
 data: [DONE]
+
 ";
-    let ran = home.feed(&["watch", "-", "--json"], stream).expect(0);
+    let url = serve_once("text/event-stream", stream);
+    let ran = home.run(&["watch", &url, "--json"]).expect(0);
     let parts: Vec<Value> = ran
         .stdout
         .lines()
@@ -158,16 +163,14 @@ fn a_call_that_one_text_tells_to_its_end_is_printed_once() {
         part(json!({ "type": "tool-call", "toolCallId": "a", "toolName": "t", "input": { "x": 1 } })),
         part(json!({ "type": "tool-result", "toolCallId": "a", "output": 7 })),
     ] });
-    let ran = home
-        .feed(&["watch", "-", "--json"], &message.to_string())
-        .expect(0);
+    let message = message.to_string();
+    let url = serve_once("application/json", &message);
+    let ran = home.run(&["watch", &url, "--json"]).expect(0);
     let expected =
         json!({ "kind": "tool_call", "id": "a", "name": "t", "args": { "x": 1 }, "result": 7 });
     assert_eq!(ran.json(), expected);
-    let lines = home
-        .feed(&["watch", "-"], &message.to_string())
-        .expect(0)
-        .stdout;
+    let url = serve_once("application/json", &message);
+    let lines = home.run(&["watch", &url]).expect(0).stdout;
     assert_eq!(lines, "done     a  t  x = 1  → 7\n");
 }
 
@@ -176,43 +179,13 @@ fn lines_of_the_older_protocol_are_read_where_somebody_says_so() {
     let home = Home::new();
     let lines = "f:{\"messageId\":\"m\"}\n9:{\"toolCallId\":\"a\",\"toolName\":\"t\",\"args\":{\"x\":1}}\n\
                  a:{\"toolCallId\":\"a\",\"result\":7}\n0:\"text\"\n";
-    let ran = home.feed(&["watch", "-", "--v4"], lines).expect(0);
+    let url = serve_once("text/plain", lines);
+    let ran = home.run(&["watch", &url, "--v4"]).expect(0);
     assert_eq!(
         ran.stdout,
         "running  a  t  x = 1\ndone     a  t  x = 1  → 7\n"
     );
     assert_eq!(ran.stderr, "");
-}
-
-#[test]
-fn a_file_is_followed_as_it_grows() {
-    let home = Home::new();
-    home.write("events.jsonl", "");
-    let watching =
-        Watching::start(&mut home.command(&["watch", "events.jsonl", "--follow", "--json"]));
-    let mut file = std::fs::OpenOptions::new()
-        .append(true)
-        .open(home.workspace().join("events.jsonl"))
-        .unwrap();
-    file.write_all(b"{\"type\":\"tool-call\",\"toolCallId\":\"a\",")
-        .unwrap();
-    file.write_all(b"\"toolName\":\"t\",\"input\":{}}\n")
-        .unwrap();
-    assert_eq!(
-        watching.part(),
-        json!({ "kind": "tool_call", "id": "a", "name": "t", "args": {} })
-    );
-    file.write_all(b"{\"type\":\"tool-result\",\"toolCallId\":\"a\",\"output\":null}\n")
-        .unwrap();
-    assert_eq!(watching.part()["result"], Value::Null);
-    // Another file takes its place.
-    std::fs::remove_file(home.workspace().join("events.jsonl")).unwrap();
-    home.write(
-        "events.jsonl",
-        "{\"type\":\"tool-error\",\"toolCallId\":\"b\",\"error\":\"no\"}\n",
-    );
-    assert_eq!(watching.part()["error"], json!({ "message": "no" }));
-    assert_eq!(watching.stop().0, 0);
 }
 
 /// The command that watches a host by its address.
@@ -349,13 +322,13 @@ fn the_session_of_the_caller_has_a_short_name() {
 #[test]
 fn output_that_cannot_be_written_is_a_failure() {
     let home = Home::new();
-    home.write("events.jsonl", RECORDED);
+    let url = serve_once(LINES, RECORDED);
     let full = std::fs::OpenOptions::new()
         .write(true)
         .open("/dev/full")
         .unwrap();
     let ran = home
-        .command(&["watch", "events.jsonl"])
+        .command(&["watch", &url])
         .stdout(full)
         .output()
         .unwrap();
@@ -368,15 +341,11 @@ fn output_that_cannot_be_written_is_a_failure() {
 fn refusals_say_what_to_do() {
     let home = Home::new();
     home.check("watch_no_host", &["watch"]).expect(1);
-    home.check("watch_missing_file", &["watch", "missing.jsonl"])
-        .expect(1);
+    home.check("watch_file", &["watch", "events.jsonl"])
+        .expect(2);
+    home.check("watch_pipe", &["watch", "-"]).expect(2);
     home.check("watch_flag_for_files", &["watch", "--follow"])
         .expect(2);
-    home.check(
-        "watch_flag_for_hosts",
-        &["watch", "events.jsonl", "--session", "s"],
-    )
-    .expect(2);
     let served = Served::start(&home, &[]);
     let url = format!("http://{}", served.address);
     home.check("watch_no_token", &["watch", &url]).expect(1);
@@ -412,11 +381,9 @@ fn refusals_say_what_to_do() {
 #[test]
 fn who_stops_reading_ends_it() {
     let home = Home::new();
-    home.write(
-        "events.jsonl",
-        &RECORDED.replace("not json\n", "").repeat(2_000),
-    );
-    let mut command = home.command(&["watch", "events.jsonl"]);
+    let long = RECORDED.replace("not json\n", "").repeat(2_000);
+    let url = serve_once(LINES, &long);
+    let mut command = home.command(&["watch", &url]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap())

@@ -2,8 +2,11 @@
 
 import fcntl
 import json
+import queue
 import struct
 import termios
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from case import TimedCase
 from host import TOOLPOST, Place, path_of
@@ -17,27 +20,51 @@ def event(kind, call, **members):
     return json.dumps({"type": kind, "toolCallId": call, **members}) + "\n"
 
 
+class Stream(BaseHTTPRequestHandler):
+    """Lines of the server's queue, until a `None`."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson")
+        self.end_headers()
+        for line in iter(self.server.lines.get, None):
+            self.wfile.write(line.encode())
+            self.wfile.flush()
+
+    def log_message(self, *_):
+        pass
+
+
 class Watch(TimedCase):
     def setUp(self):
         self.place = Place()
         self.addCleanup(self.place.remove)
-        self.events = self.place.workspace / "events.jsonl"
-        self.events.write_text("")
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Stream)
+        self.server.daemon_threads = True
+        self.server.lines = queue.Queue()
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        # In reverse order: the stream ends before the server waits for it.
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        self.addCleanup(self.end)
 
     def watch(self, *words, lines=24, columns=80, **environment):
         environment = self.place.environment({"TERM": "xterm-256color"} | environment)
-        command = [path_of(TOOLPOST), "watch", str(self.events), *words]
+        command = [path_of(TOOLPOST), "watch", f"http://127.0.0.1:{self.server.server_port}/stream", *words]
         screen = Screen(command, self.place.workspace, environment)
         self.addCleanup(screen.close)
         fcntl.ioctl(screen.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         return screen
 
     def add(self, *events):
-        with self.events.open("a") as file:
-            file.write("".join(events))
+        for line in events:
+            self.server.lines.put(line)
+
+    def end(self):
+        self.server.lines.put(None)
 
     def test_a_card_appears_runs_and_settles(self):
-        screen = self.watch("--follow")
+        screen = self.watch()
         screen.expect("0 running, 0 ended")
         self.add(event("tool-call", "a", toolName="shell", input={"command": "ls"}))
         screen.expect("shell  running")
@@ -53,7 +80,7 @@ class Watch(TimedCase):
         self.assertTrue(screen.raw.endswith(SHOW_CURSOR), screen.raw[-200:])
 
     def test_no_more_is_drawn_than_fits(self):
-        screen = self.watch("--follow", lines=8)
+        screen = self.watch(lines=8)
         screen.expect("0 running")
         self.add(*(event("tool-call", str(n), toolName=f"tool{n}", input={"n": n}) for n in range(40)))
         said = screen.expect("40 running")
@@ -63,6 +90,7 @@ class Watch(TimedCase):
 
     def test_what_others_say_does_not_command_the_terminal(self):
         self.add(event("tool-error", "a", toolName="evil\x1b[2J", error="\x1b]0;owned\x07 \x9b31m"))
+        self.end()
         screen = self.watch(NO_COLOR="")
         screen.expect("evil\\u{1b}[2J")
         screen.expect("\\u{1b}]0;owned\\u{7} \\u{9b}31m")
@@ -73,6 +101,7 @@ class Watch(TimedCase):
 
     def test_colours_can_be_left_out(self):
         self.add(event("tool-result", "a", toolName="t", output=1))
+        self.end()
         screen = self.watch("--no-color", NO_COLOR="")
         self.assertEqual(screen.ended(), 0)
         screen.expect("✓ t  done")
@@ -80,6 +109,7 @@ class Watch(TimedCase):
 
     def test_a_terminal_that_cannot_draw_gets_lines(self):
         self.add(event("tool-result", "a", toolName="t", output=1))
+        self.end()
         screen = self.watch(TERM="dumb")
         self.assertEqual(screen.ended(), 0)
         screen.expect("done     a  t  → 1")

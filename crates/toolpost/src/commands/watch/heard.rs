@@ -10,8 +10,8 @@ pub(super) const ROOM: usize = 64;
 /// Something an input tells.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// A JSON text, and the line it stands in where it comes from a file.
-    Json(String, Option<u64>),
+    /// A JSON text.
+    Json(String),
     /// Something for the person who watches.
     Note(String),
     /// What comes now has a type that says nothing, so it has to show that it holds tool events. With what to call it.

@@ -10,9 +10,10 @@ use super::{
     connection::{Connector, Failed, Shape, reason},
     frames::{Closing, Frame, Why},
     heard::{Heard, Link, Telling},
-    lines::{LONGEST, payload},
 };
 
+/// Longer events and lines are left out.
+const LONGEST: usize = 16 << 20;
 /// A host that says every few seconds that it is alive, and then does not, is not.
 const SILENCE: Duration = Duration::from_secs(45);
 /// A stream that lived so long was a good one, and its successor need not wait.
@@ -275,11 +276,23 @@ fn too_long() -> Heard {
 /// What a piece of data says, where it is text and says anything.
 fn texts(data: &[u8]) -> Option<Heard> {
     match std::str::from_utf8(data) {
-        Ok(text) => payload(text).map(|text| Heard::Json(text.to_owned(), None)),
+        Ok(text) => payload(text).map(|text| Heard::Json(text.to_owned())),
         Err(_) => Some(Heard::Note(
             "an event is left out: it is not text".to_owned(),
         )),
     }
+}
+
+/// The JSON of a line, where it holds some.
+fn payload(line: &str) -> Option<&str> {
+    let line = line.trim().trim_start_matches('\u{feff}');
+    let data = match line.split_once(':') {
+        Some(("data", data)) => data.trim(),
+        Some(("" | "event" | "id" | "retry", _)) => return None,
+        Some(_) | None => line,
+    };
+    // What ends a stream for AI SDK's clients.
+    (!data.is_empty() && data != "[DONE]").then_some(data)
 }
 
 /// The pause before a try: a quarter of a second, doubled from try to try.
@@ -289,7 +302,28 @@ fn pause(tries: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::pause;
+    use super::{pause, payload};
+
+    #[test]
+    fn what_a_line_holds() {
+        for (line, expected) in [
+            (r#"{"type":"tool-call"}"#, Some(r#"{"type":"tool-call"}"#)),
+            ("  {} \r", Some("{}")),
+            (r#"data: {"a":1}"#, Some(r#"{"a":1}"#)),
+            ("data:{}", Some("{}")),
+            ("data: [DONE]", None),
+            ("event: tool-event", None),
+            ("id: 7", None),
+            (": still here", None),
+            ("retry: 1", None),
+            ("", None),
+            ("\u{feff}{}", Some("{}")),
+            // Told to whoever watches as broken, not swallowed.
+            ("hello: you", Some("hello: you")),
+        ] {
+            assert_eq!(payload(line), expected, "{line:?}");
+        }
+    }
 
     #[test]
     fn pauses_grow_to_a_bound() {

@@ -1,6 +1,4 @@
-//! What is watched: a running host, a URL, a file or standard input, from what was typed.
-
-use std::path::PathBuf;
+//! The stream to watch, from the command line: the running host or a URL.
 
 use anyhow::Context;
 use reqwest::Url;
@@ -8,87 +6,46 @@ use toolpost_store::DataDir;
 
 use super::{
     Beginning, WatchArgs,
-    lines::FileInput,
     stream::{Address, Socket},
 };
 use crate::{environment, exit::UsageError, reach, settings};
 
-/// Something to watch.
-pub(super) enum Target {
-    /// Standard input.
-    Stdin,
-    /// A file of JSON lines.
-    File(FileInput),
-    /// A stream behind HTTP.
-    Stream(Address),
+/// Finds the stream to watch.
+pub(super) async fn find_address(arguments: &WatchArgs) -> anyhow::Result<Address> {
+    if arguments.follow {
+        return Err(not_from_files("`--follow` was removed").into());
+    }
+    let Some(url) = arguments.url.as_deref() else {
+        if arguments.token_file.is_some() {
+            return Err(UsageError("`--token-file` is for a URL".to_owned()).into());
+        }
+        return running(arguments).await;
+    };
+    let scheme = url
+        .split_once("://")
+        .map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("http" | "https") => {}
+        Some(_) => {
+            let message =
+                format!("`{url}` cannot be watched: an address begins with http:// or https://");
+            return Err(UsageError(message).into());
+        }
+        None => return Err(not_from_files(&format!("`{url}` is not a URL")).into()),
+    }
+    Ok(Address {
+        url: session_url(url, arguments.session.as_deref(), arguments.from)?,
+        token: environment::given_token(arguments.token_file.as_deref())?,
+        socket: None,
+    })
 }
 
-impl Target {
-    /// Finds it.
-    pub(super) async fn of(arguments: &WatchArgs) -> anyhow::Result<Self> {
-        let scheme = |text: &str| match text.split_once("://") {
-            Some((scheme, _))
-                if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) =>
-            {
-                Some(scheme.to_ascii_lowercase())
-            }
-            Some(_) | None => None,
-        };
-        let is_url = |text: &str| matches!(scheme(text).as_deref(), Some("http" | "https"));
-        match arguments.source.as_deref() {
-            None => {
-                refuse("--follow", arguments.follow, "a file")?;
-                refuse("--token-file", arguments.token_file.is_some(), "a URL")?;
-                running(arguments).await.map(Self::Stream)
-            }
-            Some(url) if is_url(url) => {
-                refuse("--follow", arguments.follow, "a file")?;
-                let url = session_url(url, arguments.session.as_deref(), arguments.from)?;
-                let token = environment::given_token(arguments.token_file.as_deref())?;
-                Ok(Self::Stream(Address {
-                    url,
-                    token,
-                    socket: None,
-                }))
-            }
-            Some(other) if scheme(other).is_some() => {
-                let message = format!(
-                    "`{other}` cannot be watched: an address begins with http:// or https://"
-                );
-                Err(UsageError(message).into())
-            }
-            Some(file) => {
-                refuse("--session", arguments.session.is_some(), "a host")?;
-                refuse("--token-file", arguments.token_file.is_some(), "a URL")?;
-                if file == "-" {
-                    refuse("--follow", arguments.follow, "a file")?;
-                    return Ok(Self::Stdin);
-                }
-                let from = arguments.from.unwrap_or(Beginning::Start);
-                Ok(Self::File(FileInput {
-                    path: PathBuf::from(file),
-                    from,
-                    follow: arguments.follow,
-                }))
-            }
-        }
-    }
-
-    /// What to call it.
-    pub(super) fn name(&self) -> String {
-        match self {
-            Self::Stdin => "standard input".to_owned(),
-            Self::File(file) => file.path.display().to_string(),
-            Self::Stream(address) => address.name(),
-        }
-    }
-}
-
-fn refuse(flag: &str, given: bool, is_for: &str) -> anyhow::Result<()> {
-    if given {
-        return Err(UsageError(format!("`{flag}` is for {is_for}")).into());
-    }
-    Ok(())
+/// Earlier versions read files and standard input.
+fn not_from_files(message: &str) -> UsageError {
+    UsageError(format!(
+        "{message}\n\
+         hint: `watch` does not read files or pipes; `toolpost a2a normalize` does"
+    ))
 }
 
 /// The host that runs on the workspace, through its socket.
@@ -97,7 +54,7 @@ async fn running(arguments: &WatchArgs) -> anyhow::Result<Address> {
     if reach::running(&place.data_dir).await?.is_none() {
         anyhow::bail!(
             "no host runs on `{}`\n\
-             hint: start it with `toolpost serve`, or name a URL or a file; what happened is in `toolpost journal tail`",
+             hint: start it with `toolpost serve`, or name a URL; what happened is in `toolpost journal tail`",
             place.workspace.display()
         );
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::home::{Home, Ran};
 
 /// A server that gives these answers, one a connection, and remembers what it was asked.
-fn serve(answers: Vec<String>) -> (String, std::thread::JoinHandle<Vec<String>>) {
+pub(super) fn serve(answers: Vec<String>) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!(
         "http://{}/tasks/7:subscribe",
@@ -34,7 +34,7 @@ fn serve(answers: Vec<String>) -> (String, std::thread::JoinHandle<Vec<String>>)
     (url, asked)
 }
 
-fn answer(kind: &str, length: usize, body: &str) -> String {
+pub(super) fn answer(kind: &str, length: usize, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
