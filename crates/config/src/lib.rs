@@ -86,7 +86,7 @@ pub use mcp_file::McpServersFile;
 pub use parsed::Parsed;
 pub use percentage::{Percentage, PercentageError};
 pub use plans::{FetchedBundle, LoadedPlan, PlanReader};
-pub use profiles::profile_names;
+
 pub use reference::{config_example, config_reference};
 pub use rule_entry::{RuleEntry, RuleTable};
 pub use scalar::Scalar;

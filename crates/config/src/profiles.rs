@@ -39,11 +39,6 @@ pub(crate) const NAMES: [&str; PROFILES.len()] = {
     names
 };
 
-/// The names of the shipped profiles, for whoever lists them.
-pub fn profile_names() -> &'static [&'static str] {
-    &NAMES
-}
-
 /// A profile's settings of tools.
 pub(crate) fn tools(name: &str) -> Option<ToolTable> {
     let (_, text) = PROFILES.iter().find(|(known, _)| *known == name)?;

@@ -45,10 +45,7 @@ pub use catalog::{
 pub use flow::{
     approval::{Approvals, Closed, MemoryRules, RememberedRule, RuleStore, RuleStoreError},
     credentials::CredentialGrant,
-    hooks::{
-        Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion,
-        OutputMutation,
-    },
+    hooks::{Concern, ConcernError, Hook, HookCall, HookError, HookOutput, InputMutation, Opinion},
     invocation::{
         Acknowledged, CallRequest, CancelReason, Deadline, DeadlineBy, Heard, Listener, MatchedBy,
         ModuleEvent, Patience, Wants,

@@ -35,7 +35,7 @@ pub fn system_directories() -> Vec<std::path::PathBuf> {
 }
 
 /// The word that makes a binary a launcher: its only argument.
-pub const LAUNCH_ARGUMENT: &str = "__launch";
+const LAUNCH_ARGUMENT: &str = "__launch";
 
 /// The first thing in `main` of a binary that can be a launcher, before threads, arguments and anything else. Never
 /// returns when this process was started as one.

@@ -19,11 +19,11 @@ pub use cache::CacheError;
 pub use fetch::{CachedModule, Fetched, Fetcher, Pin, cached_module};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
-pub use hooks::{EventDesk, ModuleHooks, ModuleStandings};
+pub use hooks::ModuleStandings;
 pub use packages::{
     CoreWish, FolderSharing, Packages, PackagesError, Prepared, PythonEnvironment, PythonModule,
 };
-pub use resolve::{ResolveError, Resolved, resolve, resolve_folder, sidecar_program};
+pub use resolve::{ResolveError, Resolved, resolve, resolve_folder};
 pub use running::RunError;
 pub use rust_module::{RustModule, RustModules};
 pub use supply::{Progress, Reach, SUPPLY_VARIABLES, Supply};

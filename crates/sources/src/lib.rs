@@ -17,11 +17,10 @@ pub use amplifier::python::{
     allowed_message_patterns, message_standing,
 };
 pub use amplifier::{
-    CacheError, CachedModule, CoreWish, EventDesk, EventTaker, EventWitness, Fetched, Fetcher,
-    FolderSharing, ModuleHooks, ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress,
-    PythonEnvironment, PythonModule, Reach, ResolveError, Resolved, RunError, RustModule,
-    RustModules, SUPPLY_VARIABLES, Supply, UnloadedModules, cached_module, resolve, resolve_folder,
-    sidecar_program,
+    CacheError, CachedModule, CoreWish, EventTaker, EventWitness, Fetched, Fetcher, FolderSharing,
+    ModuleStandings, Packages, PackagesError, Pin, Prepared, Progress, PythonEnvironment,
+    PythonModule, Reach, ResolveError, Resolved, RunError, RustModule, RustModules,
+    SUPPLY_VARIABLES, Supply, UnloadedModules, cached_module, resolve, resolve_folder,
 };
 #[cfg(feature = "grpc")]
 pub use amplifier::{GrpcHandle, GrpcModule, GrpcSettings, ServiceHealth, SidecarParts};
@@ -38,6 +37,6 @@ pub use native::{
     ChildEnvironment, ChildSettings, CodeSettings, CommandDeclaration, CommandError, CommandOutput,
     CommandParameter, CommandProblem, Credential, CredentialHeader, CredentialHeaderError,
     EnvironmentRefusal, HostEnvironment, NameLookup, NativeParts, NetworkSettings, ParameterType,
-    PatternError, PrivateTarget, Protection, SpoolDirectory, SystemNames, UrlPrefix,
-    UrlPrefixError, Workspace, WorkspaceError, code_worker_if_asked, native_source,
+    PatternError, PrivateTarget, Protection, SpoolDirectory, UrlPrefix, UrlPrefixError, Workspace,
+    WorkspaceError, code_worker_if_asked, native_source,
 };

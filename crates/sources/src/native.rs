@@ -31,7 +31,7 @@ pub use self::{
     files::{PatternError, Protection, Workspace, WorkspaceError},
     http::{
         Credential, CredentialHeader, CredentialHeaderError, NameLookup, NetworkSettings,
-        PrivateTarget, SystemNames, UrlPrefix, UrlPrefixError,
+        PrivateTarget, UrlPrefix, UrlPrefixError,
     },
     shell::SpoolDirectory,
 };

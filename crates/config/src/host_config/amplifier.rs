@@ -68,7 +68,7 @@ impl NativeReplacement {
     pub const ALL: &str = "all";
 
     /// From words as written: names, or `all` among them.
-    pub fn of_words<'a>(words: impl IntoIterator<Item = &'a String>) -> Self {
+    pub(crate) fn of_words<'a>(words: impl IntoIterator<Item = &'a String>) -> Self {
         let names: Vec<String> = words.into_iter().cloned().collect();
         if names.iter().any(|name| name == Self::ALL) {
             Self::All

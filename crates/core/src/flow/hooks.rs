@@ -17,8 +17,8 @@ use toolpost_model::{
 };
 
 pub use concern::{Concern, ConcernError};
-pub use mutation::{InputMutation, OutputMutation};
-pub(crate) use mutation::{changed_fields, restored};
+pub use mutation::InputMutation;
+pub(crate) use mutation::{OutputMutation, changed_fields, restored};
 pub use output::{HookError, HookOutput, Opinion};
 
 use crate::{call::permitting::effects_of, flow::invocation::Resolved};

@@ -29,7 +29,7 @@ use self::{
     session::GrpcSession,
     sidecar::Sidecar,
 };
-use super::{resolve::ResolveError, sidecar_program};
+use super::resolve::{ResolveError, sidecar_program};
 pub use sidecar::SidecarParts;
 
 /// What is taken from a service, and what is sent to it.

@@ -13,7 +13,7 @@ use toolpost_core::{Hook, HookCall, HookError, HookOutput, Opinion};
 use toolpost_model::{Behavior, BoxFuture, HookEvent, HookStanding, SessionScope, ToolResult};
 
 /// Puts events about calls to the handlers of a session's modules.
-pub trait EventDesk: Send + Sync + 'static {
+pub(crate) trait EventDesk: Send + Sync + 'static {
     /// Its name, for records: which set of modules it is.
     fn name(&self) -> &str;
 
@@ -54,13 +54,13 @@ impl ModuleStandings {
     }
 
     /// Whether the operator names the module as a guard. Such a module may not decline.
-    pub fn is_named_guard(&self, module: &ModuleId) -> bool {
+    pub(crate) fn is_named_guard(&self, module: &ModuleId) -> bool {
         self.0.get(module) == Some(&HookStanding::Guard)
     }
 }
 
 /// The hooks of a set of modules, as the host asks them: one before calls, one after.
-pub struct ModuleHooks {
+pub(crate) struct ModuleHooks {
     desk: Arc<dyn EventDesk>,
     limit: Option<Duration>,
     post_on_failure: bool,
@@ -68,7 +68,7 @@ pub struct ModuleHooks {
 
 impl ModuleHooks {
     /// The hooks behind a desk.
-    pub fn new(desk: Arc<dyn EventDesk>) -> Self {
+    pub(crate) fn new(desk: Arc<dyn EventDesk>) -> Self {
         Self {
             desk,
             limit: None,
@@ -78,20 +78,20 @@ impl ModuleHooks {
 
     /// How long all handlers together may take. `None`: as long as the host gives every hook.
     #[must_use]
-    pub fn time_limit(mut self, limit: Option<Duration>) -> Self {
+    pub(crate) fn time_limit(mut self, limit: Option<Duration>) -> Self {
         self.limit = limit;
         self
     }
 
     /// Whether `tool:post` is told of failures too, as Amplifier's own loops do; `tool:error` is told in any case.
     #[must_use]
-    pub fn post_on_failure(mut self, told: bool) -> Self {
+    pub(crate) fn post_on_failure(mut self, told: bool) -> Self {
         self.post_on_failure = told;
         self
     }
 
     /// The hooks, to be added to a host in this order.
-    pub fn into_hooks(self) -> [Arc<dyn Hook>; 2] {
+    pub(crate) fn into_hooks(self) -> [Arc<dyn Hook>; 2] {
         let Self {
             desk,
             limit,

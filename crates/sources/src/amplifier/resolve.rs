@@ -290,7 +290,7 @@ fn no_component(root: &Path, names: &FolderNames, artifact: &str) -> String {
 
 /// The program of a module with `transport = "rust"`: the binary named like the crate, in the folder or where `cargo
 /// build --release` puts it.
-pub fn sidecar_program(root: &Path, name: &str) -> Result<PathBuf, ResolveError> {
+pub(crate) fn sidecar_program(root: &Path, name: &str) -> Result<PathBuf, ResolveError> {
     let places = [
         root.join(name),
         root.join("target").join("release").join(name),

@@ -156,7 +156,7 @@ impl ChildEnvironment {
     }
 
     /// The same for a process of a call, with the call's span as `TRACEPARENT` and `TRACESTATE`.
-    pub fn for_call<'a>(
+    pub(crate) fn for_call<'a>(
         &self,
         context: &CallContext,
         more: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -35,7 +35,7 @@ pub(crate) use self::{
     download::{DownloadError, download},
 };
 pub use self::{
-    names::{NameLookup, SystemNames},
+    names::NameLookup,
     settings::{
         Credential, CredentialHeader, CredentialHeaderError, NetworkSettings, PrivateTarget,
     },

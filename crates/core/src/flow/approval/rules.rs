@@ -37,7 +37,7 @@ impl RememberedRule {
     }
 
     /// The rule as the policy takes it.
-    pub fn to_rule(&self) -> Result<Rule, RuleError> {
+    pub(crate) fn to_rule(&self) -> Result<Rule, RuleError> {
         let mut rule = Rule::parse(&self.rule, RuleOrigin::Local, self.place())?;
         rule.id = Some(self.id.clone());
         rule.principal.clone_from(&self.principal);

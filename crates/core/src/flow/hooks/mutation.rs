@@ -29,7 +29,7 @@ pub struct InputMutation {
 /// A change somebody made to what a call gave back, for the record. The output that was replaced is not kept: a hook
 /// may have replaced it to keep it from everybody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct OutputMutation {
+pub(crate) struct OutputMutation {
     /// `hook`.
     pub source_type: &'static str,
     /// Which one.

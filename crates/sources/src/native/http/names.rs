@@ -20,7 +20,7 @@ pub trait NameLookup: Send + Sync + 'static {
 
 /// As the system does it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemNames;
+pub(crate) struct SystemNames;
 
 impl NameLookup for SystemNames {
     fn lookup(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
