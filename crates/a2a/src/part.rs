@@ -74,12 +74,10 @@ impl Json {
         serde_json::from_str::<&RawValue>(text).ok().map(Self::of)
     }
 
-    /// A string.
     pub(crate) fn string(text: &str) -> Self {
         serde_json::value::to_raw_value(text).map_or_else(|_| Self::null(), Self)
     }
 
-    /// `null`.
     pub(crate) fn null() -> Self {
         Self(RawValue::NULL.to_owned())
     }

@@ -29,7 +29,6 @@ pub(crate) fn maybe_flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<b
     Ok(Option::<Given>::deserialize(deserializer)?.is_some_and(|Given(flag)| flag))
 }
 
-/// A flag.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     struct Flag;
     impl Visitor<'_> for Flag {

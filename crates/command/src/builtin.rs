@@ -5,7 +5,6 @@ use crate::variable;
 /// What a builtin does beyond what any program could.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// Nothing.
     Nothing,
     /// It goes to this directory, if it can.
     Enters(String),

@@ -21,7 +21,6 @@ pub(crate) enum Starts {
     Nothing,
     /// The command that begins at one of its words.
     Command(Inner),
-    /// A script.
     Script(Script),
     /// What `find` does with what it finds.
     Found(Vec<FindAction>),

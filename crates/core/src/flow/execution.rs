@@ -21,12 +21,15 @@ const PAUSED_LOOK: Duration = Duration::from_millis(50);
 pub(crate) enum Finished {
     /// By itself, also when it was told to stop and still finished: what was done is what is told.
     Returned(Result<ToolOutput, ToolFailure>),
-    /// It panicked.
     Panicked(String),
     /// The deadline passed, and the work was stopped or dropped.
-    DeadlinePassed { said: Option<ToolFailure> },
+    DeadlinePassed {
+        said: Option<ToolFailure>,
+    },
     /// It was told to stop, and stopped or was dropped.
-    Canceled { said: Option<ToolFailure> },
+    Canceled {
+        said: Option<ToolFailure>,
+    },
 }
 
 /// The time of a call that does not count towards its deadline: somebody else is waited for.

@@ -127,7 +127,6 @@ struct State {
     under_way: HashMap<String, Option<u64>>,
     given: VecDeque<Given>,
     last: u64,
-    /// Which reader is the reader.
     reader: u64,
     attached: bool,
     closed: bool,

@@ -52,7 +52,6 @@ impl Id {
         Self("null".into())
     }
 
-    /// As JSON.
     pub(super) fn as_json(&self) -> &str {
         &self.0
     }

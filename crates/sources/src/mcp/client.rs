@@ -102,7 +102,6 @@ pub(super) enum RequestError {
     /// The server would not take it for now.
     #[error("HTTP {status}")]
     Busy {
-        /// The status.
         status: u16,
         /// When it is worth another try.
         after: Option<Duration>,

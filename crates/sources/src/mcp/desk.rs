@@ -379,7 +379,6 @@ impl Desk {
         lock(&self.questions).get(id).cloned()
     }
 
-    /// That is answered.
     pub(super) fn question_answered(&self, id: &str) {
         lock(&self.questions).remove(id);
     }

@@ -79,7 +79,6 @@ impl CodeTools {
         }
     }
 
-    /// The tools.
     pub(super) fn tools(&self) -> Vec<Arc<dyn DynTool>> {
         vec![Arc::new(RunCode::new(self.clone()))]
     }

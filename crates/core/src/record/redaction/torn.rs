@@ -196,7 +196,6 @@ pub(super) fn dump_heads() -> impl Iterator<Item = [u8; 3]> {
     b"0123456789abcdef".iter().map(|&third| [b'0', b'0', third])
 }
 
-/// A line of a dump.
 struct DumpLine {
     /// Its bytes in the order of their digits, and where those stand.
     bytes: Vec<(u8, usize)>,

@@ -29,7 +29,6 @@ const MOST_EARLY_LINES: usize = 200;
 /// Lists within this time are answered without asking the plugins again.
 const PLUGINS_AGAIN: Duration = Duration::from_millis(500);
 
-/// A set of modules.
 pub(super) struct ModuleSet {
     pub(super) name: String,
     pub(super) blueprint: Blueprint,

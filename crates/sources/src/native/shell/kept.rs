@@ -11,7 +11,6 @@ const PIECE_BYTES: usize = 256 << 10;
 /// How much decides whether it is text.
 const HEAD_BYTES: usize = 8 << 10;
 
-/// A kept output.
 pub(crate) struct KeptOutput {
     pub(crate) about: ArtifactRef,
     pub(crate) lines: u64,

@@ -118,7 +118,6 @@ pub(super) async fn try_out(bench: &Workbench, tool: &TriedTool) -> Vec<Check> {
 /// What ends a call that does not end by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// Its deadline.
     AtDeadline(Duration),
     /// The word to stop, once it has been at work for a moment.
     ByCancel,

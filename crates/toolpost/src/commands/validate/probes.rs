@@ -12,7 +12,6 @@ const DEEPEST: usize = 6;
 pub(super) struct Probe {
     /// What is odd about it, for the report: "`text` is a number".
     pub(super) about: String,
-    /// The arguments.
     pub(super) arguments: Value,
 }
 

@@ -32,10 +32,7 @@ pub(super) enum Link {
     /// It stands.
     Up,
     /// It broke, and is tried again.
-    Lost {
-        /// Why.
-        why: String,
-    },
+    Lost { why: String },
     /// It stands again.
     Back,
     /// What was watched has come to its end.

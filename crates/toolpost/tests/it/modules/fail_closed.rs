@@ -9,7 +9,6 @@ use crate::home::Ran;
 /// What a call gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallEnd {
-    /// It runs.
     Runs,
     /// No call runs until the guard is back.
     StopsLikeAMissingGuard,

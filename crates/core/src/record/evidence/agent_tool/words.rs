@@ -89,7 +89,6 @@ pub(super) fn stage_event(stage: Stage) -> Option<&'static str> {
     }
 }
 
-/// The event of an end.
 pub(super) fn end_event(result: &ToolResult) -> &'static str {
     match (result.outcome, result.error_class()) {
         (_, Some(ErrorClass::SchemaValidationFailed | ErrorClass::InvalidArguments)) => {

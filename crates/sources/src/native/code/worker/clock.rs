@@ -7,7 +7,6 @@
 use jiff::{Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
 use monty_types::{MontyDate, MontyDateTime, MontyObject, MontyTimeZone};
 
-/// Today.
 pub(super) fn today() -> MontyObject {
     let now = utc();
     MontyObject::Date(MontyDate {

@@ -11,7 +11,6 @@ pub(super) enum Role {
     Article,
     /// The end of a page, unless it is the end of an article.
     Footer,
-    /// A paragraph.
     Paragraph,
     /// A heading of this level.
     Heading(usize),
@@ -23,7 +22,6 @@ pub(super) enum Role {
     Item,
     /// A term that a definition follows.
     Term,
-    /// A definition.
     Definition,
     /// A quotation.
     Quote,
@@ -37,11 +35,9 @@ pub(super) enum Role {
     Emphasis,
     /// Text that was deleted.
     Deleted,
-    /// A link.
     Link,
     /// Part of a line that means nothing else. Remembered, so that ends find their starts.
     Inline,
-    /// A table.
     Table,
     /// A row of a table.
     Row,
@@ -49,7 +45,6 @@ pub(super) enum Role {
     Cell,
     /// A cell of a table that names a row or a column.
     HeadCell,
-    /// A group of rows.
     RowGroup,
     /// Not for readers: navigation, controls, drawings, scripts.
     Noise,
@@ -57,7 +52,6 @@ pub(super) enum Role {
     Break,
     /// A line across.
     Rule,
-    /// An image.
     Image,
     /// Where relative links start from.
     Base,

@@ -123,7 +123,6 @@ pub(crate) fn hook(run: &Value, line: Line<'_>) {
     );
 }
 
-/// A change of the output.
 pub(super) fn output_change(mutation: &Value, line: Line<'_>) {
     let text = |name: &str| mutation[name].as_str().unwrap_or_default();
     let fields: Vec<&str> = list(mutation, "changed_fields")
