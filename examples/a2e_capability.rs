@@ -4,12 +4,9 @@
 //!     cargo run -p toolpost-examples --bin a2e-capability
 #![expect(clippy::print_stdout, reason = "an example tells where it listens")]
 
-use std::{
-    error::Error,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{error::Error, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use toolpost_a2e::{Body, CapabilityName, ErrorCode, ErrorMessage, Message, OtherBody};
 use toolpost_config::{HostConfig, HttpConfig};
@@ -31,16 +28,13 @@ impl Notes {
                 "`text` must be a string",
             ));
         };
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.0.lock();
         notes.push(json!({ "text": text, "by": peer.session().principal().name }));
         Ok(notes.len())
     }
 
     fn all(&self) -> Vec<Value> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 }
 

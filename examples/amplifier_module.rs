@@ -4,12 +4,9 @@
     reason = "the address and the token are what this program prints"
 )]
 
-use std::{
-    error::Error,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{error::Error, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{
     Coordinator, HookFailure, HookResult, MountError, Mounted, Tool, ToolError, ToolResult, events,
@@ -47,7 +44,7 @@ impl Tool for AddNote {
     fn execute(&self, input: Value) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         Box::pin(async move {
             let text = input["text"].as_str().unwrap_or_default();
-            let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut notes = self.notes.lock();
             if notes.len() == self.most {
                 return Ok(ToolResult::failure(format!(
                     "there is room for {} notes",
@@ -76,11 +73,7 @@ impl Tool for ListNotes {
     }
 
     fn execute(&self, _: Value) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
-        let notes = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let notes = self.0.lock().clone();
         Box::pin(std::future::ready(Ok(ToolResult::success(notes))))
     }
 

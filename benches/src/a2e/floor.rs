@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     convert::Infallible,
     io::{BufRead, Write},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use axum::{
     routing::{get, post},
 };
 use futures_util::stream;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::wire;
@@ -39,7 +40,7 @@ pub(crate) fn router() -> Router {
 }
 
 async fn open(State(sessions): State<Sessions>) -> Json<serde_json::Value> {
-    let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sessions = sessions.lock();
     let id = format!("{:032x}", sessions.len());
     let (sender, receiver) = mpsc::unbounded_channel();
     sessions.insert(
@@ -57,7 +58,7 @@ async fn send(
     headers: HeaderMap,
     body: Bytes,
 ) -> impl IntoResponse {
-    let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    let sessions = sessions.lock();
     let Some(session) = id(&headers).and_then(|id| sessions.get(id)) else {
         return (
             StatusCode::NOT_FOUND,
@@ -76,7 +77,7 @@ async fn send(
 }
 
 async fn listen(State(sessions): State<Sessions>, headers: HeaderMap) -> impl IntoResponse {
-    let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sessions = sessions.lock();
     let unread = id(&headers)
         .and_then(|id| sessions.get_mut(id))
         .and_then(|session| session.unread.take());

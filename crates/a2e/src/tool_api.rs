@@ -3,12 +3,9 @@
 mod call;
 mod options;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use call::{Call, CallEvent};
@@ -86,7 +83,8 @@ impl ToolApi {
         let request = options.request();
         let as_of = self.client.lists();
         if let Some(kept) = self
-            .lists()
+            .lists
+            .lock()
             .get(&request)
             .filter(|kept| kept.as_of == as_of)
         {
@@ -100,7 +98,7 @@ impl ToolApi {
             Body::ToolListResponse(response) => Arc::<[ToolDefinition]>::from(response.tools),
             other => return Err(unlike("tool/list/resp", &other)),
         };
-        let mut lists = self.lists();
+        let mut lists = self.lists.lock();
         if lists.len() >= LISTS && !lists.contains_key(&request) {
             lists.clear();
         }
@@ -116,7 +114,7 @@ impl ToolApi {
 
     /// Forgets what was listed.
     pub fn refresh(&self) {
-        self.lists().clear();
+        self.lists.lock().clear();
     }
 
     /// Calls a tool and waits for its result. A tool that fails is a result too, with `success` false.
@@ -141,10 +139,5 @@ impl ToolApi {
             .send(body, wait, event_room, Parting::Cancel)
             .await?;
         Ok(Call::new(ticket))
-    }
-
-    fn lists(&self) -> std::sync::MutexGuard<'_, HashMap<ToolListRequest, Kept>> {
-        // Nothing panics half-way through a change.
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,9 +8,10 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_model::SessionId;
 
@@ -70,10 +71,6 @@ struct MountedTool {
 enum Capability {
     Value(Value),
     Object(Arc<dyn Any + Send + Sync>),
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Coordinator {
@@ -140,7 +137,7 @@ impl Coordinator {
         if name.trim().is_empty() {
             return Err(MountError::NameRequired);
         }
-        let mut tools = lock(&self.shared.tools);
+        let mut tools = self.shared.tools.lock();
         if let Some(holder) = tools.iter().find(|mounted| mounted.name == name) {
             return Err(MountError::NameTaken {
                 name,
@@ -161,7 +158,7 @@ impl Coordinator {
 
     /// Takes a tool away, and returns it.
     pub fn unmount(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        let mut tools = lock(&self.shared.tools);
+        let mut tools = self.shared.tools.lock();
         let place = tools.iter().position(|mounted| mounted.name == name)?;
         self.note(MountChange::Unmounted {
             name: name.to_owned(),
@@ -170,7 +167,7 @@ impl Coordinator {
     }
 
     fn note(&self, change: MountChange) {
-        let mut history = lock(&self.shared.history);
+        let mut history = self.shared.history.lock();
         if history.len() == MAX_HISTORY {
             history.pop_front();
         }
@@ -179,12 +176,12 @@ impl Coordinator {
 
     /// What was mounted and taken away, oldest first, as far back as is remembered.
     pub fn history(&self) -> Vec<MountChange> {
-        lock(&self.shared.history).iter().cloned().collect()
+        self.shared.history.lock().iter().cloned().collect()
     }
 
     /// A tool by its name.
     pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        let tools = lock(&self.shared.tools);
+        let tools = self.shared.tools.lock();
         tools
             .iter()
             .find(|mounted| mounted.name == name)
@@ -193,7 +190,9 @@ impl Coordinator {
 
     /// The names of all tools, in the order in which they were mounted.
     pub fn tool_names(&self) -> Vec<String> {
-        lock(&self.shared.tools)
+        self.shared
+            .tools
+            .lock()
             .iter()
             .map(|mounted| mounted.name.clone())
             .collect()
@@ -208,7 +207,7 @@ impl Coordinator {
                 Arc::clone(&mounted.tool),
             )
         };
-        lock(&self.shared.tools).iter().map(each).collect()
+        self.shared.tools.lock().iter().map(each).collect()
     }
 
     /// The hooks.
@@ -218,12 +217,15 @@ impl Coordinator {
 
     /// Offers a value to the other modules.
     pub fn register_capability(&self, name: impl Into<String>, value: Value) {
-        lock(&self.shared.capabilities).insert(name.into(), Capability::Value(value));
+        self.shared
+            .capabilities
+            .lock()
+            .insert(name.into(), Capability::Value(value));
     }
 
     /// A value that a module or the host offers, such as `session.working_dir`.
     pub fn capability(&self, name: &str) -> Option<Value> {
-        match lock(&self.shared.capabilities).get(name)? {
+        match self.shared.capabilities.lock().get(name)? {
             Capability::Value(value) => Some(value.clone()),
             Capability::Object(_) => None,
         }
@@ -231,12 +233,15 @@ impl Coordinator {
 
     /// Offers anything else to the other modules: what Python modules do with functions and objects.
     pub fn provide<T: Any + Send + Sync>(&self, name: impl Into<String>, object: Arc<T>) {
-        lock(&self.shared.capabilities).insert(name.into(), Capability::Object(object));
+        self.shared
+            .capabilities
+            .lock()
+            .insert(name.into(), Capability::Object(object));
     }
 
     /// What another module [provides](Self::provide), where it is of this type.
     pub fn provided<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
-        match lock(&self.shared.capabilities).get(name)? {
+        match self.shared.capabilities.lock().get(name)? {
             Capability::Object(object) => Arc::clone(object).downcast().ok(),
             Capability::Value(_) => None,
         }
@@ -278,7 +283,7 @@ impl Coordinator {
 
     /// Reads and changes what the modules of the session share.
     pub fn session_state<T>(&self, with: impl FnOnce(&mut Map<String, Value>) -> T) -> T {
-        with(&mut lock(&self.shared.state))
+        with(&mut self.shared.state.lock())
     }
 
     /// Has something done at the end of the session.
@@ -291,7 +296,10 @@ impl Coordinator {
     }
 
     pub(crate) fn keep_cleanup(&self, cleanup: Cleanup) {
-        lock(&self.shared.cleanups).push((self.module.clone(), cleanup));
+        self.shared
+            .cleanups
+            .lock()
+            .push((self.module.clone(), cleanup));
     }
 
     /// Cleans up, the latest first. One that fails stops none of the others; what went wrong is told.
@@ -305,7 +313,7 @@ impl Coordinator {
 
     /// One step of [`cleanup`](Self::cleanup), for whoever guards each of them. `None`: nothing is left.
     pub async fn clean_next(&self) -> Option<Result<(), MountError>> {
-        let last = lock(&self.shared.cleanups).pop();
+        let last = self.shared.cleanups.lock().pop();
         let (_, cleanup) = last?;
         Some(cleanup().await)
     }
@@ -319,14 +327,19 @@ impl Coordinator {
     pub(crate) fn has_mounted(&self, tool: &Arc<dyn Tool>) -> bool {
         let same =
             |mounted: &MountedTool| Arc::ptr_eq(&mounted.tool, tool) || mounted.name == tool.name();
-        lock(&self.shared.tools)
+        self.shared
+            .tools
+            .lock()
             .iter()
             .any(|mounted| same(mounted) && mounted.module == self.module)
     }
 
     /// Whether the module of this handle has mounted a tool or a hook handler.
     pub(crate) fn has_brought(&self) -> bool {
-        let has_tool = lock(&self.shared.tools)
+        let has_tool = self
+            .shared
+            .tools
+            .lock()
             .iter()
             .any(|mounted| mounted.module == self.module);
         has_tool || self.hooks.has_own()
@@ -334,11 +347,14 @@ impl Coordinator {
 
     /// Takes back everything that the module of this handle mounted, and cleans up after it: for one that failed.
     pub async fn withdraw(&self) {
-        lock(&self.shared.tools).retain(|mounted| mounted.module != self.module);
+        self.shared
+            .tools
+            .lock()
+            .retain(|mounted| mounted.module != self.module);
         self.hooks.withdraw();
         loop {
             let own = {
-                let mut cleanups = lock(&self.shared.cleanups);
+                let mut cleanups = self.shared.cleanups.lock();
                 let place = cleanups
                     .iter()
                     .rposition(|(module, _)| *module == self.module);

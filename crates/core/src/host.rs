@@ -18,7 +18,7 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -27,6 +27,7 @@ use std::{
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolpost_model::{
@@ -200,16 +201,12 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// More kinds of surface than this are rebuilt instead of kept.
 const KEPT_SURFACES: usize = 256;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Inner {
     /// The surface a session sees now.
     pub(crate) fn surface(&self, session: &Session) -> Arc<Surface> {
         let generation = self.state.generation.load(Ordering::Acquire);
         session.surface(generation, || {
-            let mut kept = lock(&self.state.surfaces);
+            let mut kept = self.state.surfaces.lock();
             if let Some((of, surface)) = kept.get(session.surface_request())
                 && *of == generation
             {
@@ -345,7 +342,7 @@ impl Inner {
             .filter(|name| !there(name));
         notices.extend(absent.map(|name| CatalogNotice::UnusedSource { name }));
         notices.extend(self.state.rules_notices.iter().cloned());
-        *lock(&self.state.notices) = notices;
+        *self.state.notices.lock() = notices;
         self.state.catalog.store(Arc::new(catalog));
         self.moved_on();
         // Where it fails, the first call that stands on it tries again, and does not run without.
@@ -406,7 +403,7 @@ impl Inner {
     }
 
     pub(crate) fn keep_unheard(&self, unheard: HashMap<SessionId, Vec<RequestId>>) {
-        *lock(&self.state.unheard) = unheard;
+        *self.state.unheard.lock() = unheard;
     }
 }
 
@@ -450,7 +447,7 @@ impl Host {
 
     /// What an operator should know about the catalog.
     pub fn notices(&self) -> Vec<CatalogNotice> {
-        lock(&self.inner.state.notices).clone()
+        self.inner.state.notices.lock().clone()
     }
 
     /// The surface a session sees now.
@@ -476,11 +473,7 @@ impl Host {
             running,
             queued,
             approvals: self.inner.questions.count(),
-            sessions: state
-                .sessions
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .len(),
+            sessions: state.sessions.read().len(),
             tools: state.catalog.load().entries().len(),
             journal_failing: self.inner.journal_failing(),
             shutting_down: state.closing.is_cancelled(),
@@ -498,7 +491,7 @@ impl Host {
             .await
             .is_err()
         {
-            let running: Vec<Arc<LiveCall>> = lock(&state.running).values().cloned().collect();
+            let running: Vec<Arc<LiveCall>> = state.running.lock().values().cloned().collect();
             for call in running {
                 call.cancel(crate::CancelReason::Shutdown, None);
             }
@@ -514,7 +507,6 @@ impl Host {
         let sessions: Vec<Arc<Session>> = state
             .sessions
             .write()
-            .unwrap_or_else(PoisonError::into_inner)
             .drain()
             .map(|(_, session)| session)
             .collect();

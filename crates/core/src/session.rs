@@ -5,12 +5,13 @@ use std::{
     collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
 use toolpost_model::{
     Principal, RequestId, Rule, SessionId, SessionScope, Source, SourceError, SourceSession,
@@ -107,10 +108,6 @@ pub(crate) struct UnderWay {
     pub(crate) answer: watch::Receiver<Option<Arc<Answer>>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Session {
     pub(crate) fn new(
         id: SessionId,
@@ -181,7 +178,7 @@ impl Session {
         generation: u64,
         build: impl FnOnce() -> Arc<Surface>,
     ) -> Arc<Surface> {
-        let mut kept = lock(&self.surface);
+        let mut kept = self.surface.lock();
         match &*kept {
             Some((of, surface)) if *of == generation => Arc::clone(surface),
             _ => {
@@ -194,7 +191,7 @@ impl Session {
 
     /// The engine that decides here: the host's own where nobody said anything for this session.
     pub(crate) fn engine(&self, host: &InForce) -> Arc<dyn PolicyEngine> {
-        let mut own = lock(&self.rules);
+        let mut own = self.rules.lock();
         if own.rules.is_empty() {
             return Arc::clone(&host.engine);
         }
@@ -213,7 +210,7 @@ impl Session {
 
     /// Adds a rule for as long as the session is in memory.
     pub(crate) fn add_rule(&self, rule: Rule) {
-        let mut own = lock(&self.rules);
+        let mut own = self.rules.lock();
         let line = rule.to_string();
         own.rules.retain(|kept| kept.to_string() != line);
         if own.rules.len() >= MAX_RULES {
@@ -225,11 +222,11 @@ impl Session {
 
     /// Lets the session call these.
     pub(crate) fn discover(&self, tools: Vec<ToolId>) {
-        lock(&self.discovered).extend(tools);
+        self.discovered.lock().extend(tools);
     }
 
     pub(crate) fn has_discovered(&self, tool: &ToolId) -> bool {
-        lock(&self.discovered).contains(tool)
+        self.discovered.lock().contains(tool)
     }
 
     pub(crate) async fn open(
@@ -245,7 +242,7 @@ impl Session {
 
     /// Takes the request id for a new call, or tells of the call that has it.
     pub(crate) fn claim(&self, id: &RequestId, call: UnderWay) -> Claimed {
-        let requests = &mut *lock(&self.requests);
+        let requests = &mut *self.requests.lock();
         if let Some(earlier) = requests.under_way.get(id) {
             return Claimed::By(earlier.clone());
         }
@@ -267,12 +264,12 @@ impl Session {
     }
 
     pub(crate) fn release(&self, id: &RequestId) {
-        lock(&self.requests).under_way.remove(id);
+        self.requests.lock().under_way.remove(id);
     }
 
     /// The call that runs under a request id.
     pub(crate) fn under_way(&self, id: &RequestId) -> Option<UnderWay> {
-        lock(&self.requests).under_way.get(id).cloned()
+        self.requests.lock().under_way.get(id).cloned()
     }
 
     /// Keeps the session in memory until the guard is dropped, however long nothing is called.
@@ -282,11 +279,11 @@ impl Session {
     }
 
     pub(crate) fn touch(&self) {
-        *lock(&self.last_used) = Instant::now();
+        *self.last_used.lock() = Instant::now();
     }
 
     pub(crate) fn idle_time(&self) -> Duration {
-        lock(&self.last_used).elapsed()
+        self.last_used.lock().elapsed()
     }
 
     pub(crate) fn is_idle_for(&self, time: Duration) -> bool {

@@ -22,12 +22,13 @@ mod wire;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use toolpost_core::{Answer, Host};
 use toolpost_model::SessionId;
 use toolpost_sources::LoadedPlugin;
@@ -158,21 +159,14 @@ impl Face {
 
     /// Remembers the conversation of an agent that came in.
     fn know(&self, session: &SessionId, conversation: &Arc<Conversation>) {
-        let mut known = self
-            .by_session
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.by_session.lock();
         known.retain(|_, conversation| conversation.strong_count() > 0);
         known.insert(session.clone(), Arc::downgrade(conversation));
     }
 
     /// The conversation of a session's agent, while there is one.
     fn conversation_of(&self, session: &SessionId) -> Option<Arc<Conversation>> {
-        self.by_session
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(session)?
-            .upgrade()
+        self.by_session.lock().get(session)?.upgrade()
     }
 
     /// Where the numbers of one more conversation begin.

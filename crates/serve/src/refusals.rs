@@ -9,12 +9,13 @@ use std::{
     fmt,
     net::{IpAddr, Ipv6Addr},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::{
     sync::Semaphore,
@@ -151,10 +152,6 @@ impl RefusedRequests {
         })
     }
 
-    fn table(&self) -> MutexGuard<'_, RefusalTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a refusal, and says how long its answer waits. Without an address there is nobody to slow down: the other
     /// end is a process of this machine.
     pub(crate) fn note(&self, address: Option<IpAddr>, why: TurnedAway) -> RefusalDelay {
@@ -165,7 +162,8 @@ impl RefusedRequests {
             return RefusalDelay(None);
         };
         let delay = self
-            .table()
+            .table
+            .lock()
             .note(RemoteNetwork::of(address), why, Instant::now());
         let place = delay
             .and_then(|delay| Some((delay, Arc::clone(&self.slowed).try_acquire_owned().ok()?)));
@@ -186,7 +184,7 @@ impl RefusedRequests {
 
     /// Writes what is untold, and forgets who behaved.
     fn look_after(&self) {
-        self.table().look_after(Instant::now());
+        self.table.lock().look_after(Instant::now());
     }
 }
 

@@ -1,8 +1,9 @@
 //! Taking up a changed configuration while the host runs. Whoever knows the files reads them again and says what came
 //! of it; calls that are under way go on as they began.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toolpost_config::HostConfig;
 
 use crate::{
@@ -51,16 +52,12 @@ impl Loaded {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn config(&self) -> HostConfig {
-        self.state().config.clone()
+        self.state.lock().config.clone()
     }
 
     pub(crate) fn told(&self) -> Told {
-        let state = self.state();
+        let state = self.state.lock();
         Told {
             mode: state.config.mode,
             reloads: state.reloads,
@@ -74,7 +71,7 @@ impl Server {
     /// Puts another configuration in force, as far as that can be done while the host runs: mode, rules, and the
     /// settings of tools and sources. Where its rules mean nothing, everything stays as it is.
     pub async fn reload(&self, config: HostConfig) -> Result<Reloaded, StartError> {
-        let now = self.loaded().state().config.clone();
+        let now = self.loaded().state.lock().config.clone();
         let after_restart = fixed(&now, &config);
         let next = HostConfig {
             mode: config.mode,
@@ -110,7 +107,7 @@ impl Server {
             .into_iter()
             .filter_map(|(name, changed)| changed.then_some(name))
             .collect();
-        let mut state = self.loaded().state();
+        let mut state = self.loaded().state.lock();
         state.config = next;
         state.reloads += 1;
         state.problem = None;
@@ -123,7 +120,7 @@ impl Server {
 
     /// Notes that the configuration changed and cannot be taken up. What was in force stays; operators are told.
     pub fn keep_configuration(&self, problem: impl Into<String>) {
-        let mut state = self.loaded().state();
+        let mut state = self.loaded().state.lock();
         state.problem = Some(problem.into());
         state.reloads += 1;
     }

@@ -3,11 +3,9 @@
 //! Only streams that outlive their request's work count: of sessions, of all calls, of tasks, and of clients that wait for
 //! news. The stream of one call ends with the call, which has its own limits.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use toolpost_model::{DividedLimit, Principal, ShareRefusal, ShareTable};
 
 /// When a caller without room may try again: a stream ends whenever its reader likes.
@@ -33,13 +31,9 @@ impl OpenStreams {
         Self(Arc::new(Mutex::new(ShareTable::new(limit))))
     }
 
-    fn table(&self) -> MutexGuard<'_, ShareTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A place for one more stream of a caller.
     pub(crate) fn take(&self, principal: &Principal) -> Result<StreamPlace, StreamsFull> {
-        self.table().take(principal).map_err(StreamsFull)?;
+        self.0.lock().take(principal).map_err(StreamsFull)?;
         Ok(StreamPlace {
             streams: self.clone(),
             principal: principal.clone(),
@@ -49,6 +43,6 @@ impl OpenStreams {
 
 impl Drop for StreamPlace {
     fn drop(&mut self) {
-        self.streams.table().give_back(&self.principal);
+        self.streams.0.lock().give_back(&self.principal);
     }
 }

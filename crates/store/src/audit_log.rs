@@ -12,9 +12,10 @@ mod writer;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use crate::disk::{self, Found, LineFile, Privacy};
 
@@ -147,7 +148,7 @@ impl AuditLog {
             return Err(AuditLogError::NotALine);
         }
         let line = [line.as_bytes(), b"\n"].concat();
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         self.follow(&mut current)?;
         self.make_room(&mut current, line.len() as u64)?;
         let write = |current: &Current| {

@@ -10,10 +10,11 @@ mod writing;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use toolpost_core::{Blob, BlobError, BlobRoom, BlobStore, BlobWriter, StoragePlace};
 use toolpost_model::{BoxFuture, ContentDigest};
 
@@ -124,7 +125,7 @@ impl Shared {
             if file.age <= age {
                 return Ok(());
             }
-            let _turn = self.naming.lock().unwrap_or_else(PoisonError::into_inner);
+            let _turn = self.naming.lock();
             // Somebody may have renewed it since it was listed.
             if disk::age(&file.path).is_some_and(|now| now > age) {
                 disk::remove(&file.path)?;

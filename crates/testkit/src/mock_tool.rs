@@ -1,10 +1,11 @@
 //! A tool that remembers how it was called.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use toolpost_model::{
@@ -128,11 +129,7 @@ impl MockTool {
 
     /// What it was given, in order.
     pub fn inputs(&self) -> Vec<Value> {
-        self.memory
-            .inputs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.memory.inputs.lock().clone()
     }
 }
 
@@ -148,11 +145,7 @@ impl Tool for MockTool {
     async fn execute(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         self.memory.calls.fetch_add(1, Ordering::SeqCst);
         let input = call.input.arguments().value().clone();
-        self.memory
-            .inputs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(input);
+        self.memory.inputs.lock().push(input);
         if let Some(gate) = &self.gate {
             gate.entered.add_permits(1);
             gate.open

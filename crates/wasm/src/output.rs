@@ -4,12 +4,13 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use toolpost_model::{CallContext, OutputChunk, OutputStream as Stream};
 use wasmtime_wasi::{
@@ -52,7 +53,7 @@ struct Written {
 impl Output {
     /// A call begins, or a module is loaded: what is printed from now on is its own.
     pub(crate) fn begin(&self, context: Option<CallContext>) {
-        *self.lock() = Streams {
+        *self.0.lock() = Streams {
             context,
             ..Streams::default()
         };
@@ -60,12 +61,12 @@ impl Output {
 
     /// Tells what is due.
     pub(crate) fn pass_on(&self) {
-        self.lock().tell(|written| written.is_due());
+        self.0.lock().tell(|written| written.is_due());
     }
 
     /// Tells the rest, and answers with the last lines of standard error.
     pub(crate) fn finish(&self) -> String {
-        let mut streams = self.lock();
+        let mut streams = self.0.lock();
         streams.tell(|_| true);
         plain(&std::mem::take(&mut streams.tail)).trim().to_owned()
     }
@@ -85,7 +86,7 @@ impl Output {
     }
 
     fn write(&self, stream: Stream, bytes: &[u8]) {
-        let mut streams = self.lock();
+        let mut streams = self.0.lock();
         if stream == Stream::Stderr {
             streams.tail.extend_from_slice(bytes);
             let over = streams.tail.len().saturating_sub(TAIL);
@@ -100,10 +101,6 @@ impl Output {
         };
         written.add(bytes);
         streams.tell(|written| written.is_due());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Streams> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

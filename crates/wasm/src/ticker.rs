@@ -1,12 +1,8 @@
 //! The pulse that lets a host stop a guest which computes and never waits: it moves the engine's epoch on, while calls run.
 
-use std::{
-    io,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::Duration,
-};
+use std::{io, sync::Arc, thread, time::Duration};
 
+use parking_lot::{Condvar, Mutex};
 use wasmtime::Engine;
 
 /// How long a guest may compute before it lets others run and is looked at.
@@ -44,7 +40,7 @@ impl Ticker {
 
     /// Ticks at least until the answer is dropped.
     pub(crate) fn run(&self) -> Ticking {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.running += 1;
         if state.asleep {
             self.0.wake.notify_one();
@@ -56,7 +52,7 @@ impl Ticker {
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        self.0.lock().ended = true;
+        self.0.state.lock().ended = true;
         self.0.wake.notify_one();
     }
 }
@@ -66,26 +62,19 @@ pub(crate) struct Ticking(Arc<Shared>);
 
 impl Drop for Ticking {
     fn drop(&mut self) {
-        self.0.lock().running -= 1;
+        self.0.state.lock().running -= 1;
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn tick(&self, engine: &Engine) {
         let mut idle = 0;
         loop {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             idle = if state.running == 0 { idle + 1 } else { 0 };
             while state.running == 0 && idle > PATIENCE && !state.ended {
                 state.asleep = true;
-                state = self
-                    .wake
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                self.wake.wait(&mut state);
             }
             state.asleep = false;
             if state.ended {

@@ -3,9 +3,9 @@
 use std::{
     collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::a2e::wire;
@@ -58,39 +58,35 @@ impl Counts {
 }
 
 impl Account {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn counts(&self) -> Counts {
-        self.state().counts
+        self.state.lock().counts
     }
 
     pub(super) fn missing(&self) -> usize {
-        self.state().open.len()
+        self.state.lock().open.len()
     }
 
     pub(super) fn last_event(&self) -> Option<String> {
-        self.state().last_event.clone()
+        self.state.lock().last_event.clone()
     }
 
     pub(super) fn asks(&self, number: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.counts.asked += 1;
         state.open.insert(number);
     }
 
     pub(super) fn asks_again(&self) {
-        self.state().counts.reposts += 1;
+        self.state.lock().counts.reposts += 1;
     }
 
     pub(super) fn listens(&self) {
-        self.state().counts.streams += 1;
+        self.state.lock().counts.streams += 1;
     }
 
     /// One event of the stream.
     pub(super) fn hears(&self, event: &[u8]) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(rest) = event.strip_prefix(b"id: ") {
             let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
             state.last_event = Some(String::from_utf8_lossy(&rest[..end]).into_owned());

@@ -7,11 +7,12 @@ mod entry;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
 use uuid::Uuid;
 
@@ -65,11 +66,6 @@ pub(super) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing here panics half-way through a change.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Router {
     pub(super) fn new(in_flight: usize) -> Self {
         Self {
@@ -94,7 +90,7 @@ impl Router {
     }
 
     pub(super) fn insert(&self, id: Uuid, entry: Entry) -> Result<(), CallError> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         if let Some(error) = &table.over {
             return Err(error.clone());
         }
@@ -114,7 +110,7 @@ impl Router {
 
     /// The host has it, in this session of the client's. Tells how things stand now.
     pub(super) fn taken(&self, id: Uuid, session: u64) -> Standing {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let Some(entry) = table.entries.get_mut(&id) else {
             return Standing::Over;
         };
@@ -124,7 +120,7 @@ impl Router {
 
     /// It is being sent now, if somebody still waits for it.
     pub(super) fn sending(&self, id: Uuid) -> Standing {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let Some(entry) = table.entries.get_mut(&id) else {
             return Standing::Over;
         };
@@ -136,7 +132,7 @@ impl Router {
 
     /// It was not sent after all.
     pub(super) fn not_arrived(&self, id: Uuid) {
-        if let Some(entry) = lock(&self.table).entries.get_mut(&id)
+        if let Some(entry) = self.table.lock().entries.get_mut(&id)
             && entry.progress == Progress::MayHaveArrived
         {
             entry.progress = Progress::OnItsWay;
@@ -144,7 +140,8 @@ impl Router {
     }
 
     pub(super) fn standing(&self, id: Uuid) -> Standing {
-        lock(&self.table)
+        self.table
+            .lock()
             .entries
             .get(&id)
             .map_or(Standing::Over, Entry::standing)
@@ -152,7 +149,7 @@ impl Router {
 
     /// The requests that the host took in this session and has not answered.
     pub(super) fn taken_in(&self, session: u64) -> Vec<(Uuid, bytes::Bytes)> {
-        let table = lock(&self.table);
+        let table = self.table.lock();
         let taken = table
             .entries
             .iter()
@@ -164,7 +161,7 @@ impl Router {
     ///
     /// A request on its way stays in the table for whoever is sending it, who then sees to the rest.
     pub(super) fn abandon(&self, id: Uuid, parting: Parting) -> Option<Progress> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let entry = table.entries.get_mut(&id)?;
         let progress = entry.progress;
         match progress {
@@ -176,7 +173,7 @@ impl Router {
 
     /// Removes an entry without an answer.
     pub(super) fn forget(&self, id: Uuid) {
-        self.remove(lock(&self.table), id);
+        self.remove(self.table.lock(), id);
     }
 
     fn remove(&self, mut table: MutexGuard<'_, Table>, id: Uuid) {
@@ -191,7 +188,7 @@ impl Router {
 
     /// Gives a request its answer; the first one counts.
     pub(super) fn answer(&self, id: Uuid, outcome: Result<Body, CallError>) {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let entry = table.entries.remove(&id);
         let empty = table.entries.is_empty();
         drop(table);
@@ -208,7 +205,9 @@ impl Router {
     pub(super) fn session_lost(&self, session: u64) {
         let of_session =
             |_: &Uuid, entry: &mut Entry| entry.progress == Progress::Taken { session };
-        let lost: Vec<Entry> = lock(&self.table)
+        let lost: Vec<Entry> = self
+            .table
+            .lock()
             .entries
             .extract_if(of_session)
             .map(|(_, entry)| entry)
@@ -220,19 +219,19 @@ impl Router {
 
     /// Nothing new from now on. What is under way goes on. `false`: it was so already.
     pub(super) fn begin_closing(&self) -> bool {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let first = table.over.is_none();
         table.over.get_or_insert(CallError::Closed);
         first
     }
 
     pub(super) fn over(&self) -> Option<CallError> {
-        lock(&self.table).over.clone()
+        self.table.lock().over.clone()
     }
 
     /// Ends everything, for this reason unless there was one before.
     pub(super) fn end(&self, reason: &CallError) {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         table.over.get_or_insert_with(|| reason.clone());
         let entries = std::mem::take(&mut table.entries);
         drop(table);
@@ -248,7 +247,7 @@ impl Router {
             let notified = self.emptied.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
-            if lock(&self.table).entries.is_empty() {
+            if self.table.lock().entries.is_empty() {
                 return;
             }
             notified.await;
@@ -256,11 +255,11 @@ impl Router {
     }
 
     pub(super) fn set_welcome(&self, welcome: HandshakeResponse) {
-        *lock(&self.welcome) = Some(Arc::new(welcome));
+        *self.welcome.lock() = Some(Arc::new(welcome));
     }
 
     pub(super) fn welcome(&self) -> Option<Arc<HandshakeResponse>> {
-        lock(&self.welcome).clone()
+        self.welcome.lock().clone()
     }
 
     pub(super) fn notices(&self) -> Notices {
@@ -322,7 +321,7 @@ impl Router {
     }
 
     fn event(&self, id: Uuid, event: InvokeEvent) {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let Some(events) = table
             .entries
             .get_mut(&id)

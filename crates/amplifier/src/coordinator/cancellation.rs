@@ -1,6 +1,8 @@
 //! Being told to stop. Whoever holds the switch can say so; modules can only look, or be called.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 type Callback = Box<dyn FnOnce() + Send>;
 
@@ -21,15 +23,12 @@ pub struct CancelSwitch(Cancellation);
 impl Cancellation {
     /// Whether somebody did.
     pub fn is_canceled(&self) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_canceled
+        self.0.lock().is_canceled
     }
 
     /// Calls back when somebody does; at once where somebody has.
     pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if !state.is_canceled {
             state.callbacks.push(Box::new(callback));
             return;
@@ -49,7 +48,7 @@ impl CancelSwitch {
     /// Says stop. Said twice, it changes nothing.
     pub fn cancel(&self) {
         let callbacks = {
-            let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.0.0.lock();
             state.is_canceled = true;
             std::mem::take(&mut state.callbacks)
         };

@@ -1,10 +1,8 @@
 //! Channels that modules contribute to, collected when somebody asks.
 
-use std::{
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{future::Future, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use toolpost_model::BoxFuture;
 
@@ -34,10 +32,7 @@ impl Contributions {
             name,
             callback,
         };
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(contributor);
+        self.0.lock().push(contributor);
     }
 
     pub(super) async fn collect(&self, channel: &str) -> (Vec<Value>, Vec<String>) {
@@ -53,7 +48,7 @@ impl Contributions {
     }
 
     fn of(&self, channel: &str) -> Vec<Contributor> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         all.iter()
             .filter(|contributor| contributor.channel == channel)
             .cloned()
@@ -61,7 +56,7 @@ impl Contributions {
     }
 
     pub(super) fn channels(&self) -> Vec<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let mut names: Vec<String> = all
             .iter()
             .map(|contributor| contributor.channel.clone())

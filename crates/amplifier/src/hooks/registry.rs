@@ -4,11 +4,12 @@ use std::{
     fmt,
     future::Future,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use toolpost_model::{BoxFuture, HookStanding};
 
@@ -95,13 +96,10 @@ pub struct Registration {
 impl Registration {
     /// Takes it out.
     pub fn unregister(self) {
-        self.shared.lock().retain(|handler| handler.id != self.id);
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Vec<Handler>> {
-        self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .handlers
+            .lock()
+            .retain(|handler| handler.id != self.id);
     }
 }
 
@@ -131,7 +129,7 @@ impl HookRegistry {
             module: self.module.clone(),
             handler: Arc::new(handler),
         };
-        let mut handlers = self.shared.lock();
+        let mut handlers = self.shared.handlers.lock();
         let place = handlers.partition_point(|earlier| earlier.priority <= priority);
         handlers.insert(place, handler);
         drop(handlers);
@@ -143,7 +141,7 @@ impl HookRegistry {
 
     /// The handlers that an event concerns, in the order in which they are asked.
     pub fn handlers(&self, event: &str) -> Vec<Handler> {
-        let handlers = self.shared.lock();
+        let handlers = self.shared.handlers.lock();
         handlers
             .iter()
             .filter(|handler| events::matches(&handler.subscription, event))
@@ -154,6 +152,7 @@ impl HookRegistry {
     /// Whether an event concerns anybody.
     pub fn concerns(&self, event: &str) -> bool {
         self.shared
+            .handlers
             .lock()
             .iter()
             .any(|handler| events::matches(&handler.subscription, event))
@@ -183,6 +182,7 @@ impl HookRegistry {
 
     pub(crate) fn has_own(&self) -> bool {
         self.shared
+            .handlers
             .lock()
             .iter()
             .any(|handler| handler.module == self.module)
@@ -190,6 +190,7 @@ impl HookRegistry {
 
     pub(crate) fn withdraw(&self) {
         self.shared
+            .handlers
             .lock()
             .retain(|handler| handler.module != self.module);
     }

@@ -1,9 +1,8 @@
 //! Layer 1: definitions of tools from outside that somebody accepted, kept from one life of the host to the next.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
 
 /// Why a manifest cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -33,16 +32,11 @@ pub struct MemoryPins(Mutex<BTreeMap<String, String>>);
 
 impl PinStore for MemoryPins {
     fn load(&self, source: &str) -> Result<Option<String>, PinStoreError> {
-        Ok(self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(source)
-            .cloned())
+        Ok(self.0.lock().get(source).cloned())
     }
 
     fn keep(&self, source: &str, manifest: &str) -> Result<(), PinStoreError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.insert(source.to_owned(), manifest.to_owned());
         Ok(())
     }

@@ -3,11 +3,11 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use toolpost_model::{BoxFuture, CancelSupport, ToolFailure, ToolOutput};
 
@@ -46,7 +46,7 @@ struct Paused {
 impl Pauses {
     /// The time stands still until what this gives is dropped.
     pub(crate) fn begin(&self) -> Pause<'_> {
-        let mut paused = self.state();
+        let mut paused = self.0.lock();
         paused.open += 1;
         paused.since.get_or_insert_with(Instant::now);
         drop(paused);
@@ -55,17 +55,13 @@ impl Pauses {
 
     /// When to look at a deadline again, as far as that is known at `now`.
     fn moved(&self, deadline: Instant, now: Instant) -> Instant {
-        let paused = self.state();
+        let paused = self.0.lock();
         let moved = deadline + paused.over;
         match paused.since {
             None => moved,
             // What was left when it began is left when it ends.
             Some(since) => now + moved.saturating_duration_since(since).max(PAUSED_LOOK),
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, Paused> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,7 +70,7 @@ pub(crate) struct Pause<'a>(&'a Pauses);
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        let mut paused = self.0.state();
+        let mut paused = self.0.0.lock();
         paused.open -= 1;
         if paused.open == 0 {
             let since = paused.since.take();

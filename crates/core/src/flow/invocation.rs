@@ -12,12 +12,13 @@ mod request;
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
@@ -170,10 +171,7 @@ impl LiveCall {
 
     /// The call is over: whoever listens hears no more events.
     pub(crate) fn take_listener(&self) -> Option<Arc<dyn Listener>> {
-        self.listener
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.listener.lock().take()
     }
 
     /// Somebody waits for the answer from now on.
@@ -188,7 +186,7 @@ impl LiveCall {
 
     /// Whether anybody would hear its answer now.
     pub(crate) fn is_awaited(&self) -> bool {
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let listener = self.listener.lock();
         listener
             .as_ref()
             .is_some_and(|listener| listener.awaits_answer())
@@ -229,20 +227,12 @@ impl LiveCall {
     }
 
     pub(crate) fn add_secrets(&self, secrets: Vec<String>) {
-        self.secrets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .add(secrets);
+        self.secrets.lock().add(secrets);
     }
 
     /// What the call may not tell, as far as that is known now.
     pub(crate) fn redactor(&self) -> CallRedactor {
-        let own = self
-            .secrets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .finder
-            .clone();
+        let own = self.secrets.lock().finder.clone();
         CallRedactor {
             own,
             ..self.redactor.of_no_call()
@@ -305,7 +295,7 @@ impl LiveCall {
         let redactor = self.redactor();
         if let EventBody::Output(chunk) = body {
             // Held until it is told, so that two threads of one tool do not tell pieces of one stream in another order.
-            let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut outputs = self.outputs.lock();
             if let Some(chunk) = outputs.pass(&chunk, &redactor) {
                 self.tell(EventBody::Output(chunk));
             }
@@ -317,7 +307,7 @@ impl LiveCall {
 
     /// Tells what was held back of a process's output: no more of it comes.
     pub(crate) fn flush_output(&self) {
-        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outputs = self.outputs.lock();
         outputs
             .finish()
             .into_iter()
@@ -326,7 +316,7 @@ impl LiveCall {
 
     fn tell(&self, body: EventBody) {
         // Numbered under the lock, so that two threads of one tool are heard in the order of their numbers.
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let listener = self.listener.lock();
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
         self.mark(seq, &body);
         let event = Event {
@@ -350,19 +340,13 @@ impl LiveCall {
 
 impl LiveCall {
     fn mark(&self, seq: u64, body: &EventBody) {
-        let mut milestones = self
-            .milestones
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut milestones = self.milestones.lock();
         milestones.pass(seq, micros(self.began.elapsed()), body);
     }
 
     /// What stays on record of its progress.
     pub(crate) fn milestones(&self) -> Vec<Milestone> {
-        self.milestones
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .told(&self.redactor())
+        self.milestones.lock().told(&self.redactor())
     }
 }
 

@@ -21,8 +21,9 @@ mod principals;
 mod table;
 mod turns;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use toolpost_model::{InvocationId, Principal, SessionId, ShareRefusal, ShareRules};
 
@@ -92,13 +93,9 @@ impl Scheduler {
         })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Running and waiting calls, for health.
     pub(crate) fn load(&self) -> (usize, usize) {
-        self.table().load()
+        self.table.lock().load()
     }
 
     /// Waits for a slot and the resources. `waiting` is called when the call has to queue, with what it waits for.
@@ -113,7 +110,7 @@ impl Scheduler {
             given: Given::Slot(need),
         };
         let (ticket, admitted, reasons) = {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             if table.admit_at_once(&need) {
                 return Ok(permit(need));
             }
@@ -136,7 +133,7 @@ impl Scheduler {
     /// What a call would have to wait for if it came now.
     pub(crate) fn look(&self, wanted: Wanted<'_>) -> Result<Outlook, QueueFull> {
         let need = Need::of(wanted)?;
-        Ok(outlook::of(&self.table(), &need))
+        Ok(outlook::of(&self.table.lock(), &need))
     }
 
     /// Takes a place in the queue for a call that waits for other calls. It counts like any other there.
@@ -145,7 +142,7 @@ impl Scheduler {
         principal: &Principal,
         session: &SessionId,
     ) -> Result<Permit, QueueFull> {
-        self.table().hold(principal, session)?;
+        self.table.lock().hold(principal, session)?;
         let given = Given::Place(principal.clone(), session.clone());
         Ok(Permit {
             scheduler: Arc::clone(self),
@@ -157,7 +154,7 @@ impl Scheduler {
     /// takes it again. `None`: it keeps its turn, because others could change what it was decided on, or because it has
     /// the turn of the call above it.
     pub(crate) fn step_aside(&self, call: InvocationId) -> Option<Aside> {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let need = table
             .holders
             .get(&call)
@@ -170,7 +167,7 @@ impl Scheduler {
     /// Waits for a turn again. A call that runs already is never turned away: it waits however long the queue is.
     pub(crate) async fn come_back(self: &Arc<Self>, Aside(need): Aside) {
         let (ticket, admitted) = {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             if table.admit_at_once(&need) {
                 return;
             }
@@ -189,7 +186,7 @@ impl Scheduler {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut table = self.scheduler.table();
+        let mut table = self.scheduler.table.lock();
         match &self.given {
             // One that stepped aside and never came back has nothing to give.
             Given::Slot(need) if !table.holders.contains_key(&need.call) => {}
@@ -204,7 +201,7 @@ impl Drop for Place<'_> {
         if self.admitted {
             return;
         }
-        let mut table = self.scheduler.table();
+        let mut table = self.scheduler.table.lock();
         if !table.leave(self.ticket) {
             // It was admitted in the same moment, and nobody will use the slot.
             table.release(&self.need);

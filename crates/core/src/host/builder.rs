@@ -361,7 +361,7 @@ fn connect(inner: &Arc<Inner>) {
                 () = refresh.notified() => {
                     let Some(held) = host.upgrade() else { return };
                     held.refresh().await;
-                    for notice in super::lock(&held.state.notices).iter() {
+                    for notice in held.state.notices.lock().iter() {
                         tracing::warn!("{notice}");
                     }
                 }

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 use toolpost_model::{BoxFuture, InvocationId, ModelInput, Outcome, RequestId, SessionId, Stage};
 
-use super::{Host, Inner, lock};
+use super::{Host, Inner};
 use crate::{
     call::{Answer, CallHandle, Way, drive, explain, refuse, rehearse, siblings},
     flow::{
@@ -321,7 +321,10 @@ impl Host {
     /// Requests of a session that the last host left open or answered in its last minutes, oldest first: their
     /// caller may not have heard the answers. Told once.
     pub fn unheard(&self, session: &SessionId) -> Vec<RequestId> {
-        lock(&self.inner.state.unheard)
+        self.inner
+            .state
+            .unheard
+            .lock()
             .remove(session)
             .unwrap_or_default()
     }
@@ -398,7 +401,10 @@ struct Running {
 
 impl Running {
     fn begin(host: &Arc<Inner>, call: &Call) -> Self {
-        lock(&host.state.running).insert(call.live.id, Arc::clone(&call.live));
+        host.state
+            .running
+            .lock()
+            .insert(call.live.id, Arc::clone(&call.live));
         call.session.running.fetch_add(1, Ordering::Relaxed);
         // A session that is being closed looks for its calls once; whoever comes later stops by itself.
         if call.session.is_ended() {
@@ -417,7 +423,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.live.accepted();
         drop(self.live.take_listener());
-        lock(&self.host.state.running).remove(&self.live.id);
+        self.host.state.running.lock().remove(&self.live.id);
         self.live.over();
         self.session.running.fetch_sub(1, Ordering::Relaxed);
         if let Some(id) = &self.request {

@@ -1,13 +1,11 @@
 //! Putting on record what can be called and who sees it, before the calls that stand on it.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Mutex,
-};
+use std::collections::{HashMap, HashSet};
 
+use parking_lot::Mutex;
 use toolpost_model::{SurfaceId, ToolId};
 
-use super::{Inner, lock};
+use super::Inner;
 use crate::{
     catalog::{Catalog, Surface},
     record::{
@@ -118,7 +116,7 @@ impl Inner {
     /// Puts a surface on record, with the catalog it looks at, unless this host did so before.
     pub(crate) async fn tell_surface(&self, surface: &Surface) -> Result<(), JournalError> {
         let write = || async {
-            if lock(&self.state.declared.surfaces).contains(surface.id()) {
+            if self.state.declared.surfaces.lock().contains(surface.id()) {
                 return Ok(());
             }
             self.tell_catalog().await?;
@@ -128,7 +126,7 @@ impl Inner {
             );
             self.append(record(RecordKind::Surface, body), Strength::Committed)
                 .await?;
-            let mut told = lock(&self.state.declared.surfaces);
+            let mut told = self.state.declared.surfaces.lock();
             if told.len() >= REMEMBERED_SURFACES {
                 told.clear();
             }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use toolpost_model::{InvocationId, Principal, Role, SessionId, Stage};
 
-use super::{Host, Inner, lock};
+use super::{Host, Inner};
 use crate::{
     flow::invocation::{CancelReason, LiveCall},
     record::{
@@ -66,7 +66,7 @@ impl Sight<'_> {
 
 impl Inner {
     pub(super) fn live(&self, id: InvocationId, sight: Sight<'_>) -> Option<Arc<LiveCall>> {
-        let live = lock(&self.state.running).get(&id).cloned();
+        let live = self.state.running.lock().get(&id).cloned();
         live.filter(|live| sight.shows(live.principal()))
     }
 

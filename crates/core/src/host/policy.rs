@@ -2,12 +2,13 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use toolpost_model::{Access, Declaration, PathRulesInForce, Principal, Rule};
 
 use super::{Host, Inner};
@@ -110,16 +111,12 @@ impl PolicyHolder {
         &self.authorities
     }
 
-    fn parts(&self) -> MutexGuard<'_, Parts> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         self.in_force.load_full()
     }
 
     fn change(&self, change: impl FnOnce(&mut Parts)) {
-        let mut parts = self.parts();
+        let mut parts = self.parts.lock();
         change(&mut parts);
         let generation = self.in_force.load().generation + 1;
         self.in_force.store(Arc::new(InForce {
@@ -155,7 +152,8 @@ impl PolicyHolder {
 
     /// What is remembered and still speaks.
     pub(crate) fn remembered(&self, at: Timestamp) -> Vec<RememberedRule> {
-        self.parts()
+        self.parts
+            .lock()
             .remembered
             .iter()
             .filter(|kept| at < kept.expires)

@@ -49,7 +49,7 @@ impl Host {
     /// Resolves when a call does not run here, or not any more. Whoever waits like this waits for no answer: a call that
     /// a person is being asked about stays open for the next host.
     pub async fn no_longer_runs(&self, id: InvocationId) {
-        let live = super::lock(&self.inner.state.running).get(&id).cloned();
+        let live = self.inner.state.running.lock().get(&id).cloned();
         if let Some(live) = live {
             live.wait_over().await;
         }

@@ -1,10 +1,6 @@
 //! The oldest records go, at the start and once an hour.
 
-use std::{
-    collections::HashSet,
-    sync::{PoisonError, Weak},
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Weak, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 use toolpost_model::SessionId;
@@ -34,11 +30,7 @@ pub(super) async fn keep_to(retention: Retention, host: Weak<Inner>, closing: Ca
 
 impl Inner {
     fn opened_sessions(&self) -> HashSet<SessionId> {
-        let sessions = self
-            .state
-            .sessions
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.state.sessions.read();
         sessions
             .keys()
             .filter(|id| !sessions::is_default(id))

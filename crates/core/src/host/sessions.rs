@@ -1,13 +1,10 @@
 //! Opening, finding and closing sessions.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use toolpost_model::{InvocationId, Principal, Role, Scope, SessionId, SurfaceRequest};
 
-use super::{Host, Inner, lock};
+use super::{Host, Inner};
 use crate::{
     flow::invocation::CancelReason,
     record::{
@@ -64,11 +61,7 @@ fn default_owner(id: &SessionId) -> Option<Principal> {
 impl Inner {
     /// Whose a session in memory is.
     pub(super) fn principal_of(&self, session: Option<&SessionId>) -> Option<Principal> {
-        let sessions = self
-            .state
-            .sessions
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.state.sessions.read();
         sessions
             .get(session?)
             .map(|session| session.principal().clone())
@@ -81,21 +74,12 @@ impl Inner {
     }
 
     fn known(&self, id: &SessionId) -> Option<Arc<Session>> {
-        self.state
-            .sessions
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(id)
-            .cloned()
+        self.state.sessions.read().get(id).cloned()
     }
 
     /// Keeps a session, or returns the one somebody else kept in the same moment.
     fn keep(&self, session: Session) -> Arc<Session> {
-        let mut sessions = self
-            .state
-            .sessions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.state.sessions.write();
         Arc::clone(
             sessions
                 .entry(session.id().clone())
@@ -108,11 +92,7 @@ impl Inner {
     /// pushes the others out.
     fn make_room(&self, principal: &Principal) -> Result<(), SessionError> {
         let limit = self.limits.sessions;
-        let mut sessions = self
-            .state
-            .sessions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.state.sessions.write();
         if sessions.len() < limit {
             return Ok(());
         }
@@ -362,7 +342,7 @@ impl Host {
             return Err(SessionError::Default);
         }
         session.end();
-        let running: Vec<_> = lock(&self.inner.state.running).values().cloned().collect();
+        let running: Vec<_> = self.inner.state.running.lock().values().cloned().collect();
         for call in running.iter().filter(|call| call.is_of(session.id())) {
             call.cancel(CancelReason::SessionClosed, None);
         }
@@ -372,12 +352,7 @@ impl Host {
         let closed = self.session_record(RecordKind::SessionClosed, session.id(), "{}".to_owned());
         let recorded = self.inner.append(closed, Strength::Committed).await;
         // Known as ended until its end is on record: who does not find it here looks there, and would bring it back.
-        self.inner
-            .state
-            .sessions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(session.id());
+        self.inner.state.sessions.write().remove(session.id());
         Ok(recorded?)
     }
 

@@ -4,8 +4,9 @@
 
 mod labels;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toolpost_model::{
     ArtifactError, ArtifactId, ArtifactRef, ArtifactSink, BoxFuture, EventBody, InvocationId,
     NewArtifact, Principal, StoredArtifact,
@@ -40,19 +41,15 @@ struct List {
 }
 
 impl CallArtifacts {
-    fn list(&self) -> MutexGuard<'_, List> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The place of a piece that begins now.
     pub(crate) fn begin(&self) -> u32 {
-        let mut list = self.list();
+        let mut list = self.0.lock();
         list.begun += 1;
         list.begun
     }
 
     fn begin_for_tool(&self) -> Result<u32, ArtifactError> {
-        let mut list = self.list();
+        let mut list = self.0.lock();
         if list.begun as usize >= MOST_PIECES {
             let message = format!("one call keeps at most {MOST_PIECES} pieces");
             return Err(ArtifactError::Storage(message));
@@ -63,7 +60,7 @@ impl CallArtifacts {
 
     /// Adds a piece of the tool's making, and says whether others may hear of it now.
     fn add_for_tool(&self, piece: ArtifactRef) -> Result<bool, ArtifactError> {
-        let mut list = self.list();
+        let mut list = self.0.lock();
         if list.is_closed {
             return Err(ArtifactError::Storage("the call has ended".to_owned()));
         }
@@ -73,12 +70,12 @@ impl CallArtifacts {
 
     /// Keeps every piece from others until [`Self::let_out`].
     pub(crate) fn hold_back(&self) {
-        self.list().is_held_back = true;
+        self.0.lock().is_held_back = true;
     }
 
     /// Nobody withholds anything any more. Gives what others have not heard of yet.
     pub(crate) fn let_out(&self) -> Vec<ArtifactRef> {
-        let mut list = self.list();
+        let mut list = self.0.lock();
         if std::mem::take(&mut list.is_held_back) {
             list.kept.clone()
         } else {
@@ -88,26 +85,26 @@ impl CallArtifacts {
 
     /// Adds a piece of the host's own making.
     pub(crate) fn add(&self, piece: ArtifactRef) {
-        self.list().kept.push(piece);
+        self.0.lock().kept.push(piece);
     }
 
     /// Takes nothing more from the tool, and tells what it kept.
     pub(crate) fn close(&self) -> Vec<ArtifactRef> {
-        let mut list = self.list();
+        let mut list = self.0.lock();
         list.is_closed = true;
         list.kept.clone()
     }
 
     /// Nothing of what was kept is to be had any more.
     pub(crate) fn withhold(&self) {
-        let mut list = self.list();
+        let mut list = self.0.lock();
         list.is_closed = true;
         list.kept.clear();
     }
 
     /// A piece, for a call that asks, or for somebody who is none.
     pub(crate) fn find(&self, id: ArtifactId, asking: Option<InvocationId>) -> Option<ArtifactRef> {
-        let list = self.list();
+        let list = self.0.lock();
         if list.is_held_back && asking != Some(id.invocation) {
             return None;
         }

@@ -10,11 +10,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use toolpost_model::{BoxFuture, LimitUse, Principal, ShareRefusal, ShareRules};
 
 use super::{
@@ -69,10 +70,6 @@ impl WrittenBytes {
     }
 }
 
-fn lock(written: &Mutex<WrittenBytes>) -> MutexGuard<'_, WrittenBytes> {
-    written.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Whether a caller may have so many bytes more, where `used` of `limit` are taken.
 fn admit(
     rules: ShareRules,
@@ -118,7 +115,7 @@ impl JournalRoom {
             return Ok(());
         };
         let used = self.used.load(Ordering::Relaxed);
-        let own = lock(&self.written).left_of(principal, used);
+        let own = self.written.lock().left_of(principal, used);
         match admit(self.rules, (used, limit), principal, own, BESIDE_TEXT) {
             // A full journal says so itself, in words that tell what to do.
             Ok(()) | Err(ShareRefusal::Total { .. }) => Ok(()),
@@ -146,7 +143,7 @@ impl JournalRoom {
         };
         let bytes = text as u64 + BESIDE_TEXT;
         if let Some(principal) = principal {
-            lock(&self.written).add(principal, bytes);
+            self.written.lock().add(principal, bytes);
         }
         self.used.fetch_add(bytes, Ordering::Relaxed);
         let unmeasured = self.unmeasured.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -202,7 +199,7 @@ impl ArtifactRoom {
         let Some(room) = self.blobs.room() else {
             return Ok(());
         };
-        let mut written = lock(&self.written);
+        let mut written = self.written.lock();
         let own = written.left_of(principal, room.used);
         admit(self.rules, (room.used, room.limit), principal, own, bytes)
             .map_err(BlobError::Shared)?;
@@ -252,6 +249,9 @@ impl BlobWriter for CountedWriter {
 
 impl Drop for CountedWriter {
     fn drop(&mut self) {
-        lock(&self.room.written).take_back(&self.principal, self.counted);
+        self.room
+            .written
+            .lock()
+            .take_back(&self.principal, self.counted);
     }
 }

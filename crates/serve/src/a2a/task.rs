@@ -3,10 +3,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use toolpost_a2a::{
@@ -209,12 +210,8 @@ impl Task {
         Arc::new(task)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&Self, &mut State)) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         change(self, &mut state);
         let length = state.log.len();
         drop(state);
@@ -426,20 +423,20 @@ impl Task {
 
     /// The room it takes, about.
     pub(super) fn bytes(&self) -> usize {
-        self.state().bytes
+        self.state.lock().bytes
     }
 
     pub(super) fn length(&self) -> usize {
-        self.state().log.len()
+        self.state.lock().log.len()
     }
 
     pub(super) fn standing(&self) -> Vec<Standing> {
-        self.state().calls.clone()
+        self.state.lock().calls.clone()
     }
 
     /// How far it is.
     pub(super) fn task_state(&self) -> TaskState {
-        last_status(&self.state().log).0
+        last_status(&self.state.lock().log).0
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -448,12 +445,12 @@ impl Task {
 
     /// Since when it is as it is.
     pub(super) fn changed_at(&self) -> Timestamp {
-        last_status(&self.state().log).2
+        last_status(&self.state.lock().log).2
     }
 
     /// The task as it was when the log had that length.
     pub(super) fn snapshot(&self, length: usize) -> wire::Task {
-        let state = self.state();
+        let state = self.state.lock();
         let log = &state.log[..length.min(state.log.len())];
         let (current, comment, at) = last_status(log);
         let mut history = vec![self.user.clone()];
@@ -493,7 +490,7 @@ impl Task {
 
     /// What is told at a place of the log, and whether that is the last of it.
     pub(super) fn item(&self, place: usize) -> Option<(StreamItem, bool)> {
-        let entry = self.state().log.get(place)?.clone();
+        let entry = self.state.lock().log.get(place)?.clone();
         let (task_id, context_id) = (self.id.clone(), self.context_id.clone());
         Some(match entry {
             Entry::ModuleEvent { state, message, at } => {

@@ -2,11 +2,9 @@
 //!
 //! It is a convenience for whoever has tools for such files; the journal is the record.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use toolpost_a2e::projection;
 use toolpost_core::Answer;
@@ -24,10 +22,7 @@ impl Audit {
     }
 
     fn writer(&self) -> Option<Arc<AuditWriter>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 
     /// Writes a line of a plugin.
@@ -39,7 +34,7 @@ impl Audit {
 
     /// Writes what waits to be written. Nothing is noted after this.
     pub(super) fn close(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.0.lock().take());
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use toolpost_a2e::{
@@ -147,20 +148,16 @@ impl Conversation {
             extensions: vec![LIST_CHANGED.to_owned()],
             _stay: stay,
         };
-        self.state().standing = Standing::Known(known);
+        self.state.lock().standing = Standing::Known(known);
         self.face.know(&self.session_id, &self);
         // The tools may be others than before.
         let _ = self.outbox.push(Message::new(Body::tool_list_changed()));
         self
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Who talks, while it may.
     pub(super) fn peer(self: &Arc<Self>) -> Option<Peer> {
-        match &self.state().standing {
+        match &self.state.lock().standing {
             Standing::Known(known) => Some(Peer {
                 conversation: Arc::clone(self),
                 session: Arc::clone(&known.session),
@@ -171,7 +168,7 @@ impl Conversation {
 
     /// The session, also of an agent that is leaving.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
-        match &self.state().standing {
+        match &self.state.lock().standing {
             Standing::Known(Known { session, .. }) | Standing::Leaving(session) => {
                 Some(Arc::clone(session))
             }
@@ -189,7 +186,7 @@ impl Conversation {
     }
 
     pub(super) fn wants(&self, extension: &str) -> bool {
-        match &self.state().standing {
+        match &self.state.lock().standing {
             Standing::Known(known) => known.extensions.iter().any(|asked| asked == extension),
             Standing::Stranger | Standing::Leaving(_) | Standing::Over => false,
         }
@@ -197,14 +194,14 @@ impl Conversation {
 
     /// Notes that somebody uses it. One that is over stays as old as it is.
     pub(super) fn touch(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !matches!(state.standing, Standing::Over) {
             state.last_used = Instant::now();
         }
     }
 
     pub(super) fn is_stranger(&self) -> bool {
-        matches!(self.state().standing, Standing::Stranger)
+        matches!(self.state.lock().standing, Standing::Stranger)
     }
 
     /// How long ago it began.
@@ -214,7 +211,7 @@ impl Conversation {
 
     /// Whether it has left, or was never let in.
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.state().standing, Standing::Over)
+        matches!(self.state.lock().standing, Standing::Over)
     }
 
     /// A text of the agent's own as it may be written down: without secrets, and without the id that is as good as
@@ -231,7 +228,7 @@ impl Conversation {
         if self.outbox.is_in_use() {
             Duration::ZERO
         } else {
-            self.state().last_used.elapsed()
+            self.state.lock().last_used.elapsed()
         }
     }
 
@@ -337,7 +334,7 @@ impl Conversation {
     }
 
     fn has_negotiated(&self, name: &CapabilityName) -> bool {
-        match &self.state().standing {
+        match &self.state.lock().standing {
             Standing::Known(known) => known
                 .capabilities
                 .as_ref()
@@ -381,7 +378,7 @@ impl Conversation {
         } else {
             Vec::new()
         };
-        if let (true, Standing::Known(known)) = (ok, &mut self.state().standing) {
+        if let (true, Standing::Known(known)) = (ok, &mut self.state.lock().standing) {
             known.capabilities = Some(
                 accepted_caps
                     .iter()
@@ -421,7 +418,7 @@ impl Conversation {
                 false => RefusalReason::AuthFailed,
             });
         };
-        match &self.state().standing {
+        match &self.state.lock().standing {
             Standing::Stranger => {}
             // Again by the same agent: nothing changes.
             Standing::Known(known) if *known.session.principal() == admitted.principal => {
@@ -439,7 +436,7 @@ impl Conversation {
             }
         };
         let stay = session.stay();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match &state.standing {
             Standing::Stranger => {
                 let known = Known {
@@ -493,7 +490,7 @@ impl Conversation {
     /// The agent leaves: no more calls, the running ones finish or are stopped, all are answered, then the
     /// stream ends.
     fn leave(self: &Arc<Self>, request: Shutdown) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let session = match &state.standing {
             Standing::Known(known) => Arc::clone(&known.session),
             Standing::Stranger => {
@@ -557,7 +554,7 @@ impl Conversation {
 
     /// Nothing more is taken; what waits is given out, and then the stream ends.
     pub(super) fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.standing = Standing::Over;
         state.last_used = Instant::now();
         drop(state);

@@ -7,10 +7,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use toolpost_a2e::{Body, Message, ToolEvent};
@@ -161,10 +162,6 @@ impl Outbox {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn put(&self, mut state: MutexGuard<'_, State>, item: Item) {
         state.queue.push_back(item);
         drop(state);
@@ -184,7 +181,7 @@ impl Outbox {
     }
 
     fn push_shared(&self, message: Arc<Message>, most: usize) -> Result<(), Flooded> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.messages >= most || state.message_bytes > MAX_MESSAGE_BYTES || state.closed {
             return Err(Flooded);
         }
@@ -202,7 +199,7 @@ impl Outbox {
     }
 
     pub(super) fn push_list(&self, list: Listed) -> Result<(), ListNotTaken> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.messages >= MAX_MESSAGES || state.closed {
             return Err(ListNotTaken::Flooded);
         }
@@ -217,7 +214,7 @@ impl Outbox {
     }
 
     pub(super) fn push_event(&self, event: ToolEvent) -> Heard {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.events >= MAX_EVENTS || state.event_bytes > MAX_EVENT_BYTES || state.closed {
             return Heard::Lost;
         }
@@ -231,7 +228,7 @@ impl Outbox {
     pub(super) async fn room(&self) {
         loop {
             let changed = self.drained.notified();
-            if self.state().has_room() {
+            if self.state.lock().has_room() {
                 return;
             }
             changed.await;
@@ -240,7 +237,7 @@ impl Outbox {
 
     /// Takes an id for a request. What was asked may be known to the record only.
     pub(super) fn begin(&self, key: &str, digest: Option<u64>) -> Begun {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match state.under_way.get(key) {
             Some(earlier) if earlier.is_none() || *earlier == digest => Begun::Same,
             Some(_) => Begun::Other,
@@ -255,7 +252,7 @@ impl Outbox {
     /// The answer that was given to a request, where it is still remembered; it is given again.
     pub(super) fn repeat(&self, req_id: &str) -> bool {
         let answers = |message: &Arc<Message>| message.body.req_id() == Some(req_id);
-        let state = self.state();
+        let state = self.state.lock();
         if state
             .queue
             .iter()
@@ -276,31 +273,31 @@ impl Outbox {
     }
 
     pub(super) fn is_under_way(&self, key: &str) -> bool {
-        self.state().under_way.contains_key(key)
+        self.state.lock().under_way.contains_key(key)
     }
 
     /// Whether all is told, and no more will come.
     pub(super) fn is_over(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         state.closed && state.queue.is_empty()
     }
 
     /// Whether there is nothing to tell, and nothing that may have to be told again.
     pub(super) fn is_empty(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.forget();
         state.queue.is_empty() && state.given.is_empty()
     }
 
     /// A request that gets no answer of its own after all, or has it.
     pub(super) fn give_up(&self, key: &str) {
-        self.state().under_way.remove(key);
+        self.state.lock().under_way.remove(key);
         self.settled.notify_waiters();
     }
 
     /// A call's end. Never refused: how much may wait is seen to when calls begin.
     pub(super) fn push_answer(&self, answered: AnsweredCall) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.under_way.remove(&answered.key);
         let is_settled = state.under_way.is_empty();
         state.answer_bytes += answered.answer.json().len();
@@ -314,7 +311,7 @@ impl Outbox {
     pub(super) async fn settled(&self) {
         loop {
             let changed = self.settled.notified();
-            if self.state().under_way.is_empty() {
+            if self.state.lock().under_way.is_empty() {
                 return;
             }
             changed.await;
@@ -323,20 +320,20 @@ impl Outbox {
 
     /// Nothing more will come: the reader ends when it has read what is there.
     pub(super) fn close(&self) {
-        self.state().closed = true;
+        self.state.lock().closed = true;
         self.ready.notify_one();
         self.drained.notify_waiters();
     }
 
     /// Whether somebody reads, or something is under way.
     pub(super) fn is_in_use(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         state.attached || !state.under_way.is_empty()
     }
 
     /// What the last host may not have delivered.
     pub(super) fn remember(&self, answers: impl Iterator<Item = String>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for req_id in answers {
             state.last += 1;
             let (number, at) = (state.last, Instant::now());
@@ -351,7 +348,7 @@ impl Outbox {
 
     /// Lets a reader in. An earlier one ends. `after` is the last number it knows to have read.
     pub(super) fn attach(&self, after: Option<u64>) -> Attached {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.reader += 1;
         state.attached = true;
         state.forget();
@@ -372,7 +369,7 @@ impl Outbox {
 
     /// A reader is gone. Another may be in its place already.
     pub(super) fn detach(&self, reader: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.reader == reader {
             state.attached = false;
         }
@@ -384,7 +381,7 @@ impl Outbox {
         loop {
             let changed = self.ready.notified();
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if state.reader != reader {
                     // The wake-up may have been meant for whoever took over.
                     drop(state);

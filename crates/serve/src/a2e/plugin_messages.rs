@@ -5,11 +5,12 @@ use std::{
     collections::HashSet,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_a2e::{Body, ErrorCode, ErrorMessage, Message, OtherBody, projection};
 use toolpost_core::{Acknowledged, Answer, CallRequest, Heard, Host, Listener, Standing, Wants};
@@ -152,10 +153,7 @@ impl Listener for MessageListener {
     fn hear(&self, event: Event) -> Heard {
         if let EventBody::Message { message } = event.body {
             let message = wire_message(message, &self.req_id);
-            self.sent
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(message.id.clone());
+            self.sent.lock().insert(message.id.clone());
             self.send(message);
         }
         Heard::Taken
@@ -179,8 +177,7 @@ impl Listener for MessageListener {
         let found = found.filter(|_| result.error_class() != Some(ErrorClass::Timeout));
         match (found.and_then(Value::as_array), &result.error) {
             (Some(responses), _) => {
-                let sent =
-                    std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
+                let sent = std::mem::take(&mut *self.sent.lock());
                 let responses = responses
                     .iter()
                     .map(|one| wire_message(one.clone(), &self.req_id));

@@ -2,10 +2,11 @@
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use toolpost_core::SessionError;
 use toolpost_model::{Principal, SessionId};
@@ -36,19 +37,15 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<Conversation>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn known(&self, wire_id: &str) -> Option<Arc<Conversation>> {
-        let found = self.open().get(wire_id).cloned();
+        let found = self.open.lock().get(wire_id).cloned();
         // Whoever is asked for is not parked the next moment.
         found.inspect(|session| session.touch())
     }
 
     /// Forgets what nobody will ask for again, and ends sessions that nobody used for too long.
     pub(super) fn sweep(&self, session_idle: Duration) {
-        self.open().retain(|_, session| {
+        self.open.lock().retain(|_, session| {
             let idle = session.idle_time();
             if session.is_stranger() {
                 // However long it listens: whoever wants something says who it is.
@@ -73,7 +70,7 @@ impl Sessions {
 
     /// Lets go of the session that was unused longest, first of the same caller's. `false`: all are in use.
     pub(super) fn park_one(&self, principal: &Principal) -> bool {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let unused = open.iter().filter_map(|(id, known)| {
             let (session, idle) = (known.session()?, known.idle_time());
             let may_go = idle >= PARKED_AFTER && known.outbox.is_empty();
@@ -89,7 +86,7 @@ impl Sessions {
             return false;
         };
         open.remove(&wire_id);
-        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parked = self.parked.lock();
         if parked.len() >= MAX_PARKED {
             parked.clear();
         }
@@ -98,21 +95,19 @@ impl Sessions {
     }
 
     fn is_parked(&self, id: &SessionId) -> bool {
-        self.parked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(id)
+        self.parked.lock().contains(id)
     }
 
     pub(super) fn tell_of_changed_list(&self) {
-        self.open()
+        self.open
+            .lock()
             .values()
             .for_each(|session| session.tell_of_changed_list());
     }
 
     pub(super) fn close_all(&self) {
         // Emptied, so that the face and its sessions do not keep one another for ever.
-        std::mem::take(&mut *self.open())
+        std::mem::take(&mut *self.open.lock())
             .values()
             .for_each(|session| session.outbox.close());
     }
@@ -134,7 +129,7 @@ pub(super) fn open(face: &Arc<Face>, door: &Arc<Door>) -> String {
     let wire_id = Uuid::new_v4().simple().to_string();
     let session_id = recorded(&wire_id);
     let conversation = Conversation::new(face, Transport::Http, door, wire_id.clone(), session_id);
-    let mut open = face.sessions.open();
+    let mut open = face.sessions.open.lock();
     let strangers = open.iter().filter(|(_, session)| session.is_stranger());
     if strangers.clone().count() >= MAX_STRANGERS {
         let oldest = strangers
@@ -192,14 +187,10 @@ pub(super) async fn find(
     };
     // Under the lock: somebody else may be bringing it back in the same moment, and what it did not hear is told
     // only once.
-    Ok(match face.sessions.open().entry(wire_id.to_owned()) {
+    Ok(match face.sessions.open.lock().entry(wire_id.to_owned()) {
         Entry::Occupied(known) => Arc::clone(known.get()),
         Entry::Vacant(place) => {
-            face.sessions
-                .parked
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&session_id);
+            face.sessions.parked.lock().remove(&session_id);
             let resumed =
                 Conversation::new(face, Transport::Http, door, wire_id.to_owned(), session_id);
             Arc::clone(place.insert(resumed.resumed(session)))
@@ -210,6 +201,7 @@ pub(super) async fn find(
 /// A session is over and its reader has everything: it is not there any more.
 pub(super) fn forget(face: &Face, conversation: &Arc<Conversation>) {
     face.sessions
-        .open()
+        .open
+        .lock()
         .retain(|_, session| !Arc::ptr_eq(session, conversation));
 }

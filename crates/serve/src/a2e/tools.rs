@@ -3,11 +3,12 @@
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use toolpost_a2e::{
     Body, CapabilityName, ErrorCode, ErrorMessage, Message, ToolCallRequest, ToolCancelRequest,
     ToolCancelResponse, ToolEvent, ToolListRequest, projection,
@@ -391,10 +392,7 @@ impl Listener for CallListener {
             return Heard::Taken;
         };
         if let Some(collected) = &self.collected {
-            collected
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .add(&event);
+            collected.lock().add(&event);
         }
         if self.streaming {
             self.conversation.outbox.push_event(event)
@@ -404,14 +402,10 @@ impl Listener for CallListener {
     }
 
     fn ended(&self, answer: &Arc<Answer>) {
-        let events = self.collected.as_ref().map(|collected| {
-            std::mem::take(
-                &mut collected
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .events,
-            )
-        });
+        let events = self
+            .collected
+            .as_ref()
+            .map(|collected| std::mem::take(&mut collected.lock().events));
         let is_of_plugin = self.conversation.face.is_of_plugin(answer);
         let events = events.filter(|_| self.collects_for_all || is_of_plugin);
         if let Some(asked) = &self.asked {

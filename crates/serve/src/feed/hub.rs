@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use toolpost_a2a::{ToolEvent, producer::Begun};
 use toolpost_core::{ModuleEvent, Witness, WitnessedCall, WitnessedEnd, WitnessedStart};
@@ -98,10 +99,6 @@ impl Hub {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins to watch a session, or all of them, and tells which of its calls are open in that moment: of every other
     /// one the beginning will be heard.
     pub(super) fn watch(
@@ -111,7 +108,7 @@ impl Hub {
     ) -> Result<(Watching, Vec<(InvocationId, Open)>), Crowded> {
         let place = self.places.take(reader)?;
         let of_agent = usize::from(reader.role == Role::Agent);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let watched = state
             .watched
             .entry(session.cloned())
@@ -149,7 +146,7 @@ impl Hub {
 
     /// Changes what is known of an open call.
     fn note(&self, id: InvocationId, change: impl FnOnce(&mut Open)) {
-        if let Some(open) = self.state().open.get_mut(&id) {
+        if let Some(open) = self.state.lock().open.get_mut(&id) {
             change(open);
         }
     }
@@ -169,7 +166,7 @@ impl Hub {
             return;
         }
         let senders = {
-            let state = self.state();
+            let state = self.state.lock();
             let sender = |session: &Option<SessionId>| state.watched.get(session).map(&channel);
             [sender(&Some(session.clone())), sender(&None)]
         };
@@ -194,7 +191,7 @@ impl Witness for Hub {
         };
         let begun = Arc::new((call.invocation_id, begun.event()));
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let kept = (state.beginnings < BEGINNINGS).then(|| Arc::clone(&begun));
             state.beginnings += usize::from(kept.is_some());
             let open = Open {
@@ -244,7 +241,7 @@ impl Witness for Hub {
 
     fn ended(&self, call: &WitnessedCall, end: &WitnessedEnd<'_>) {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let ended = state.open.remove(&call.invocation_id);
             state.beginnings -= usize::from(ended.is_some_and(|open| open.begun.is_some()));
         }
@@ -278,7 +275,7 @@ impl Watching {
         &self,
         calls: impl Iterator<Item = &'a InvocationId>,
     ) -> Vec<InvocationId> {
-        let state = self.hub.state();
+        let state = self.hub.state.lock();
         calls
             .filter(|id| !state.open.contains_key(id))
             .copied()
@@ -288,7 +285,7 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        let mut state = self.hub.state();
+        let mut state = self.hub.state.lock();
         self.hub.streams.fetch_sub(1, Ordering::SeqCst);
         if let Some(watched) = state.watched.get_mut(&self.session) {
             watched.streams -= 1;

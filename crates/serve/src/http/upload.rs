@@ -6,7 +6,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
@@ -20,6 +20,7 @@ use hyper::{
     body::{Body, Frame, Incoming, SizeHint},
     header::EXPECT,
 };
+use parking_lot::Mutex;
 
 /// A body up to this size has arrived by the time its request is answered.
 const SMALL_BODY: u64 = 16 << 10;
@@ -89,12 +90,6 @@ impl UploadRest {
     }
 }
 
-impl UploadBody {
-    fn lock(&self) -> MutexGuard<'_, Incoming> {
-        self.0.body.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Body for UploadBody {
     type Data = Bytes;
     type Error = hyper::Error;
@@ -104,14 +99,14 @@ impl Body for UploadBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.0.is_asked_for.store(true, Ordering::Relaxed);
-        Pin::new(&mut *self.lock()).poll_frame(context)
+        Pin::new(&mut *self.0.body.lock()).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.lock().is_end_stream()
+        self.0.body.lock().is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.lock().size_hint()
+        self.0.body.lock().size_hint()
     }
 }

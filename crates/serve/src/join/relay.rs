@@ -5,11 +5,11 @@
 
 use std::{
     io::{BufReader, Read, Write},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::{mpsc, oneshot},
@@ -129,13 +129,9 @@ impl StdioRelay {
         }
     }
 
-    fn protocol(&self) -> MutexGuard<'_, Box<dyn RelayedProtocol>> {
-        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The session that goes on with the next host, where the protocol has such.
     pub fn session(&self) -> Option<String> {
-        self.protocol().session().map(str::to_owned)
+        self.protocol.lock().session().map(str::to_owned)
     }
 
     /// Whether the agent has closed its end, and everything it said was taken.
@@ -147,19 +143,19 @@ impl StdioRelay {
     /// as far as that cannot be asked of the next host.
     pub async fn carry(&mut self, connection: HostConnection) -> RelayEnd {
         match self.carry_lines(connection).await {
-            ConnectionEnd::HostGone if !self.protocol().is_over() => {}
+            ConnectionEnd::HostGone if !self.protocol.lock().is_over() => {}
             ConnectionEnd::HostGone | ConnectionEnd::AgentGone => return RelayEnd::AgentLeft,
             ConnectionEnd::SessionRefused => {
                 let reason = "the host ended, and the next one does not take the session up";
-                let answers = self.protocol().refuse_open(reason);
+                let answers = self.protocol.lock().refuse_open(reason);
                 self.tell(answers).await;
                 return RelayEnd::AgentLeft;
             }
         }
-        let HostChange { to_agent, to_host } = self.protocol().change_host();
+        let HostChange { to_agent, to_host } = self.protocol.lock().change_host();
         self.preamble = to_host;
         if let Some(line) = self.unsent.take() {
-            self.protocol().note_agent_line(&line);
+            self.protocol.lock().note_agent_line(&line);
             self.preamble.push(line);
         }
         self.tell(to_agent).await
@@ -200,7 +196,7 @@ impl StdioRelay {
     /// Answers every request with the reason why there is no host, for a while.
     pub async fn refuse(&mut self, reason: &str, for_so_long: Duration) -> RelayEnd {
         self.preamble.clear();
-        let answers = self.protocol().refuse_open(reason);
+        let answers = self.protocol.lock().refuse_open(reason);
         if self.tell(answers).await == RelayEnd::AgentLeft {
             return RelayEnd::AgentLeft;
         }
@@ -208,18 +204,18 @@ impl StdioRelay {
         while let Ok(line) = tokio::time::timeout_at(until, self.lines.recv()).await {
             let answer = match line {
                 None => return RelayEnd::AgentLeft,
-                Some(Line::Whole(line)) => self.protocol().refuse(&line, reason),
+                Some(Line::Whole(line)) => self.protocol.lock().refuse(&line, reason),
                 Some(Line::TooLong(head)) => {
-                    Some(self.protocol().refuse_long_line(&head, self.limit))
+                    Some(self.protocol.lock().refuse_long_line(&head, self.limit))
                 }
             };
             let told = self.tell(answer.into_iter().collect()).await;
-            if told == RelayEnd::AgentLeft || self.protocol().is_over() {
+            if told == RelayEnd::AgentLeft || self.protocol.lock().is_over() {
                 return RelayEnd::AgentLeft;
             }
         }
         // The session of an earlier host can still go on with a later one.
-        let change = self.protocol().change_host();
+        let change = self.protocol.lock().change_host();
         self.preamble = change.to_host;
         RelayEnd::HostLost
     }
@@ -262,15 +258,15 @@ async fn forward_requests(
         let line = match line {
             Line::Whole(line) => terminated(line),
             Line::TooLong(head) => {
-                let answer = lock(protocol).refuse_long_line(&head, limit);
+                let answer = protocol.lock().refuse_long_line(&head, limit);
                 let _ = to_agent.send(answer).await;
                 continue;
             }
         };
         // Noted first: a host that dies in this moment may have read it.
-        lock(protocol).note_agent_line(&line);
+        protocol.lock().note_agent_line(&line);
         if writer.write_all(&line).await.is_err() {
-            lock(protocol).forget_agent_line(&line);
+            protocol.lock().forget_agent_line(&line);
             return Some(line);
         }
     }
@@ -294,7 +290,7 @@ async fn forward_answers(
         if read.is_err() || line.last() != Some(&b'\n') {
             return ConnectionEnd::HostGone;
         }
-        let what = lock(protocol).note_host_line(&line);
+        let what = protocol.lock().note_host_line(&line);
         match what {
             HostLine::Forward if to_agent.send(line.into()).await.is_err() => {
                 return ConnectionEnd::AgentGone;
@@ -303,10 +299,6 @@ async fn forward_answers(
             HostLine::Refused => return ConnectionEnd::SessionRefused,
         }
     }
-}
-
-fn lock(protocol: &Mutex<Box<dyn RelayedProtocol>>) -> MutexGuard<'_, Box<dyn RelayedProtocol>> {
-    protocol.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The last line of an input may lack its end.

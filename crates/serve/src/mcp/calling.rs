@@ -1,10 +1,8 @@
 //! `tools/call`, and every other request that a tool answers: one way from a request to the host and back.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolpost_core::{Answer, CallRequest, Heard, Listener, Patience, Wants};
@@ -117,7 +115,7 @@ pub(super) async fn run(
     let hears = wishes.progress_token.is_some() || wishes.level.is_some();
     // A client that is asked may come back with other wishes.
     let may_come_back = peer.stay.is_none() && peer.can != Capabilities::default();
-    *outlet.wishes() = wishes;
+    *outlet.wishes.lock() = wishes;
     let ear = |asks| {
         Arc::new(Ear {
             outlet: outlet.clone(),
@@ -234,11 +232,11 @@ impl Ear {
     }
 
     fn progress(&self, done: Option<f64>, total: Option<f64>, message: &str) -> Heard {
-        let Some(token) = self.outlet.wishes().progress_token.clone() else {
+        let Some(token) = self.outlet.wishes.lock().progress_token.clone() else {
             return Heard::Taken;
         };
         let progress = {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.last.lock();
             let next = match (*last, done) {
                 (None, done) => done.unwrap_or_default(),
                 (Some(last), Some(done)) if done > last => done,
@@ -259,7 +257,13 @@ impl Ear {
     }
 
     fn log(&self, level: Level, logger: &str, data: &Value) -> Heard {
-        if self.outlet.wishes().level.is_none_or(|least| level < least) {
+        if self
+            .outlet
+            .wishes
+            .lock()
+            .level
+            .is_none_or(|least| level < least)
+        {
             return Heard::Taken;
         }
         let params = json!({ "level": level.as_str(), "logger": logger, "data": data });

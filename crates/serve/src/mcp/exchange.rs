@@ -3,13 +3,10 @@
 //! The work runs in the task of whoever waits for it, so that a plain call costs no hand-over. Only when it says
 //! something before its end does it move to a task of its own: from then on a reader that is slow must not hold it up.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -51,15 +48,10 @@ type Shared<T> = Arc<Mutex<T>>;
 #[derive(Clone)]
 pub(super) struct Outlet {
     said: mpsc::Sender<Said>,
-    wishes: Shared<Wishes>,
+    pub(super) wishes: Shared<Wishes>,
 }
 
 impl Outlet {
-    /// What the client wants to hear now.
-    pub(super) fn wishes(&self) -> MutexGuard<'_, Wishes> {
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Tells something that may be lost where nobody reads. `false`: it was.
     pub(super) fn mention(&self, message: Bytes) -> bool {
         self.said.try_send(Said::Note(message)).is_ok()
@@ -130,7 +122,7 @@ impl Exchange {
 
     /// Takes what the client wants to hear from now on.
     pub(super) fn heed(&self, wishes: Wishes) {
-        *self.wishes.lock().unwrap_or_else(PoisonError::into_inner) = wishes;
+        *self.wishes.lock() = wishes;
     }
 
     /// The next thing to tell. Everything that was said comes before the end.

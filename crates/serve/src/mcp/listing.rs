@@ -1,11 +1,9 @@
 //! `tools/list`: the tools of a surface, written once and sent as often as they are asked for.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use toolpost_core::{Listing, Surface};
 use toolpost_model::{SurfaceId, Visibility};
 
@@ -40,7 +38,7 @@ pub(super) struct Written {
 
 impl Lists {
     pub(super) fn of(&self, surface: &Surface) -> Arc<Written> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some(written) = kept.get(surface.id()) {
             return Arc::clone(written);
         }

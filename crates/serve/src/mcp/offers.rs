@@ -4,9 +4,10 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolpost_core::{Host, Session};
 use toolpost_model::Companions;
@@ -226,7 +227,7 @@ impl Clashes {
             .take(200)
             .flat_map(char::escape_debug)
             .collect();
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         if told.len() >= MOST_TOLD || !told.insert((source.to_owned(), shown.clone())) {
             return;
         }

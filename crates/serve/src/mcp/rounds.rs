@@ -5,10 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
@@ -62,10 +62,6 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<Uuid, Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps a request that asks something, and gives the result that says so.
     pub(super) fn keep(
         &self,
@@ -99,7 +95,7 @@ impl Rounds {
         let state = self.key.seal(ticket, &bound(&waiting.principal, digest));
         let told = input_required(&waiting.questions, &state);
         self.sweep();
-        let mut table = self.waiting();
+        let mut table = self.waiting.lock();
         let of_one = table
             .values()
             .filter(|kept| kept.principal == waiting.principal)
@@ -142,7 +138,7 @@ impl Rounds {
             return Err(refused());
         }
         let mut waiting = {
-            let mut table = self.waiting();
+            let mut table = self.waiting.lock();
             // An earlier round's state names the same request, and its questions are answered already.
             match table.get(&ticket.exchange) {
                 Some(kept) if kept.round == ticket.round && kept.principal == *principal => {}
@@ -178,7 +174,7 @@ impl Rounds {
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         let gone: Vec<Waiting> = {
-            let mut table = self.waiting();
+            let mut table = self.waiting.lock();
             let gone: Vec<Uuid> = table
                 .iter()
                 .filter(|(_, kept)| kept.until <= now)

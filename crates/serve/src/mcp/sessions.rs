@@ -4,12 +4,13 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, value::RawValue};
 use sha2::{Digest, Sha256};
 use tokio::sync::{oneshot, watch};
@@ -98,21 +99,17 @@ impl Stay {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn level(&self) -> Level {
-        self.state().level
+        self.state.lock().level
     }
 
     pub(super) fn set_level(&self, level: Level) {
-        self.state().level = level;
+        self.state.lock().level = level;
     }
 
     /// Notes a request that runs, so that it can be cancelled by its id. `None`: that id runs already, or too many do.
     pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.last_used = Instant::now();
         if state.running.len() >= MOST_RUNNING || state.running.contains_key(id) {
             return None;
@@ -128,7 +125,7 @@ impl Stay {
 
     /// Tells a request to stop.
     pub(super) fn cancel(&self, id: &RawValue) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.last_used = Instant::now();
         let found = state
             .running
@@ -151,7 +148,7 @@ impl Stay {
             self.questions.fetch_add(1, Ordering::Relaxed) + 1
         );
         let (tell, answer) = oneshot::channel();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.questions.len() >= MOST_QUESTIONS {
             return None;
         }
@@ -160,7 +157,7 @@ impl Stay {
     }
 
     pub(super) fn forget_question(&self, id: &str) {
-        self.state().questions.remove(id);
+        self.state.lock().questions.remove(id);
     }
 
     /// The answer to a question. One that nobody asked is left aside.
@@ -169,7 +166,7 @@ impl Stay {
             return;
         };
         let waiting = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.last_used = Instant::now();
             state.questions.remove(&id)
         };
@@ -191,7 +188,7 @@ impl Stay {
     /// Notes that changes at an address are to be told, and whether that is new. `None`: too many are already, or the
     /// session is over.
     pub(super) fn subscribe(&self, uri: &str) -> Option<bool> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.subscriptions.contains(uri) {
             return Some(false);
         }
@@ -203,22 +200,22 @@ impl Stay {
 
     /// Whether it was there.
     pub(super) fn unsubscribe(&self, uri: &str) -> bool {
-        self.state().subscriptions.remove(uri)
+        self.state.lock().subscriptions.remove(uri)
     }
 
     fn take_subscriptions(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().subscriptions)
+        std::mem::take(&mut self.state.lock().subscriptions)
             .into_iter()
             .collect()
     }
 
     pub(super) fn is_subscribed(&self, uri: &str) -> bool {
-        self.state().subscriptions.contains(uri)
+        self.state.lock().subscriptions.contains(uri)
     }
 
     /// Brings deferred tools into this session's list.
     pub(super) fn join(&self, tools: impl Iterator<Item = String>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let before = state.joined.len();
         for tool in tools.take(MOST_JOINED) {
             if state.joined.len() < MOST_JOINED {
@@ -234,19 +231,19 @@ impl Stay {
 
     /// Deferred tools in its list, which its client lists now beside those of a surface.
     pub(super) fn list(&self, surface: &SurfaceId) -> Vec<String> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.listed = Some((surface.clone(), *self.own_list.borrow()));
         state.joined.iter().cloned().collect()
     }
 
     pub(super) fn listed(&self) -> Option<(SurfaceId, u64)> {
-        self.state().listed.clone()
+        self.state.lock().listed.clone()
     }
 
     /// Makes a stream the one that hears what belongs to no request, until another takes its place.
     pub(super) fn attach_reader(&self) -> CancellationToken {
         let reader = self.over.child_token();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.last_used = Instant::now();
         if let Some(earlier) = state.reader.replace(reader.clone()) {
             earlier.cancel();
@@ -256,12 +253,12 @@ impl Stay {
 
     /// A stream of it ended.
     pub(super) fn was_read(&self) {
-        self.state().last_used = Instant::now();
+        self.state.lock().last_used = Instant::now();
     }
 
     /// Ends the stream that hears what belongs to no request.
     pub(super) fn stop_telling(&self) {
-        if let Some(reader) = self.state().reader.take() {
+        if let Some(reader) = self.state.lock().reader.take() {
             reader.cancel();
         }
     }
@@ -273,7 +270,7 @@ impl Stay {
 
     /// The same; `None` while somebody does.
     fn unused_for(&self) -> Option<Duration> {
-        let state = self.state();
+        let state = self.state.lock();
         let is_read = state
             .reader
             .as_ref()
@@ -291,7 +288,7 @@ pub(super) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut state = self.stay.state();
+        let mut state = self.stay.state.lock();
         state.last_used = Instant::now();
         state.running.remove(&self.id);
     }
@@ -374,17 +371,13 @@ pub(super) async fn open(
 }
 
 impl Sessions {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes out what gives way to a new session of `principal`, before the host is asked for one.
     pub(super) fn make_room(
         &self,
         limit: usize,
         principal: &Principal,
     ) -> Result<Option<Arc<Stay>>, Crowded> {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let gone = yielding(&table, limit, principal)?;
         Ok(gone.and_then(|id| table.remove(&id)))
     }
@@ -396,7 +389,7 @@ impl Sessions {
         wire_id: &str,
         stay: &Arc<Stay>,
     ) -> Result<Option<Arc<Stay>>, Crowded> {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let gone = yielding(&table, limit, stay.session.principal())?;
         let gone = gone.and_then(|id| table.remove(&id));
         table.insert(wire_id.to_owned(), Arc::clone(stay));
@@ -405,17 +398,17 @@ impl Sessions {
 
     /// The session of an id, for whoever opened it.
     pub(super) fn find(&self, wire_id: &str, principal: &Principal) -> Option<Arc<Stay>> {
-        let found = self.table().get(wire_id).cloned();
+        let found = self.0.lock().get(wire_id).cloned();
         found.filter(|stay| stay.session.principal() == principal && !stay.session.is_ended())
     }
 
     pub(super) fn remove(&self, wire_id: &str) -> Option<Arc<Stay>> {
-        self.table().remove(wire_id)
+        self.0.lock().remove(wire_id)
     }
 
     /// Takes out the sessions that nobody used for too long, or that were closed by another way.
     pub(super) fn sweep(&self, idle: Duration) -> Vec<Arc<Stay>> {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let is_over = |stay: &Stay| stay.session.is_ended() || stay.idle_time() >= idle;
         let gone: Vec<String> = table
             .iter()
@@ -427,7 +420,7 @@ impl Sessions {
 
     pub(super) fn close_all(&self) {
         // Emptied, so that the face and its sessions do not keep one another for ever.
-        std::mem::take(&mut *self.table())
+        std::mem::take(&mut *self.0.lock())
             .values()
             .for_each(|stay| stay.over.cancel());
     }

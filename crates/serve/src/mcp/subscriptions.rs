@@ -3,10 +3,11 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::json;
 use toolpost_core::{CallRequest, Patience, Session, Stay};
 use toolpost_model::{ModelInput, SessionId};
@@ -31,17 +32,13 @@ fn key(session: &Session, uri: &str) -> (SessionId, String) {
 }
 
 impl Subscriptions {
-    fn table(&self) -> MutexGuard<'_, HashMap<(SessionId, String), usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn add(&self, session: &Session, uri: &str) {
-        *self.table().entry(key(session, uri)).or_default() += 1;
+        *self.0.lock().entry(key(session, uri)).or_default() += 1;
     }
 
     /// Whether that was the session's last one.
     fn remove(&self, session: &Session, uri: &str) -> bool {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let Entry::Occupied(mut entry) = table.entry(key(session, uri)) else {
             return false;
         };
@@ -54,7 +51,7 @@ impl Subscriptions {
     }
 
     fn is_wanted(&self, session: &Session, uri: &str) -> bool {
-        self.table().contains_key(&key(session, uri))
+        self.0.lock().contains_key(&key(session, uri))
     }
 }
 

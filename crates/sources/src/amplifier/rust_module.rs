@@ -7,10 +7,11 @@ mod sessions;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_amplifier::{
     HookResult, MAX_TOOLS, Module, ModuleId, ModuleKind, ToolSpec, events, into_outcome,
@@ -120,18 +121,6 @@ struct Shared {
 struct Listed {
     names: HashMap<ToolId, String>,
     problems: Vec<SourceProblem>,
-}
-
-impl Shared {
-    fn listed(&self) -> MutexGuard<'_, Listed> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn mounted_hooks(&self) -> MutexGuard<'_, BTreeSet<ModuleId>> {
-        self.mounted_hooks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl RustModules {
@@ -251,13 +240,13 @@ impl Source for RustModules {
         Box::pin(async move {
             let set = self.shared.sessions.first(&self.shared).await;
             let (declarations, listed) = list(&set);
-            *self.shared.listed() = listed;
+            *self.shared.listed.lock() = listed;
             Ok(declarations)
         })
     }
 
     fn problems(&self) -> Vec<SourceProblem> {
-        self.shared.listed().problems.clone()
+        self.shared.listed.lock().problems.clone()
     }
 
     fn connect(&self, feed: SourceFeed) {
@@ -354,7 +343,7 @@ impl SourceSession for Opened {
         tool: &'a ToolId,
         call: ToolCall,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-        let name = self.modules.shared.listed().names.get(tool).cloned();
+        let name = self.modules.shared.listed.lock().names.get(tool).cloned();
         let found = name
             .as_deref()
             .and_then(|name| self.set.coordinator().tool(name));

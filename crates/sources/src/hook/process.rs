@@ -1,11 +1,8 @@
 //! A hook's process from its start to its end.
 
-use std::{
-    pin::pin,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{pin::pin, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::unix::pipe::{Receiver, Sender},
@@ -94,7 +91,7 @@ impl Stream {
             else {
                 return;
             };
-            let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut bytes = self.bytes.lock();
             bytes.extend_from_slice(&buffer[..length]);
             if bytes.len() > MOST {
                 self.overflow.notify_one();
@@ -104,7 +101,7 @@ impl Stream {
     }
 
     fn taken(&self, name: &str) -> Result<Vec<u8>, HookError> {
-        let bytes = std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner));
+        let bytes = std::mem::take(&mut *self.bytes.lock());
         if bytes.len() > MOST {
             return Err(HookError(format!(
                 "it wrote more than {} KiB to {name}",

@@ -1,8 +1,9 @@
 //! How path rules bind the program of a server: whom it serves, what it must be kept from, and what is said where it
 //! is not.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use toolpost_model::{
     ErrorClass, PathRulesInForce, Principal, SandboxPlan, SandboxProfile, ToolFailure,
 };
@@ -29,13 +30,9 @@ struct CallerLists {
 }
 
 impl ServedCallers {
-    fn lock(&self) -> MutexGuard<'_, CallerLists> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A session begins.
     pub(super) fn join(&self, caller: &Principal) {
-        let mut callers = self.lock();
+        let mut callers = self.lists.lock();
         match callers
             .present
             .iter_mut()
@@ -48,7 +45,7 @@ impl ServedCallers {
 
     /// A session is over.
     pub(super) fn part(&self, caller: &Principal) {
-        let mut callers = self.lock();
+        let mut callers = self.lists.lock();
         if let Some((_, sessions)) = callers
             .present
             .iter_mut()
@@ -61,7 +58,7 @@ impl ServedCallers {
 
     /// A program is started for those who are there now. Gives whether the last one was started for others, too.
     pub(super) fn bind(&self) -> bool {
-        let mut callers = self.lock();
+        let mut callers = self.lists.lock();
         let present = callers
             .present
             .iter()
@@ -73,7 +70,7 @@ impl ServedCallers {
 
     /// The rules for all of them. `None`: no path is kept from any.
     fn rules(&self, rules: &Arc<dyn PathRulesInForce>) -> Option<CallerRules> {
-        let callers = self.lock();
+        let callers = self.lists.lock();
         let present = callers.present.iter().map(|(caller, _)| caller);
         let gone = callers
             .bound

@@ -6,12 +6,9 @@ mod heard;
 mod http;
 mod pipes;
 
-use std::{
-    error::Error,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{error::Error, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use reqwest::StatusCode;
 use rmcp::{
     Peer, RoleClient,
@@ -287,11 +284,7 @@ impl Connection {
     /// Ends it, politely where there is time.
     pub(super) async fn close(&self, within: Duration) {
         self.desk.close();
-        let running = self
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let running = self.running.lock().take();
         if let Some(mut running) = running {
             let _ = running.close_with_timeout(within).await;
         }

@@ -8,12 +8,13 @@ mod waiting;
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use toolpost_model::{CallContext, LogLevel, Progress};
@@ -216,28 +217,28 @@ impl Desk {
 
     /// A request goes out.
     pub(super) fn await_answer(&self, id: String, token: Option<String>, slot: &Arc<Slot>) {
-        lock(&self.waiting).add(id, token, slot, Instant::now());
+        self.waiting.lock().add(id, token, slot, Instant::now());
     }
 
     /// An answer came, or none will. Whether anybody waited for it.
     pub(super) fn settle(&self, id: &str) -> Settled {
-        lock(&self.waiting).settle(id)
+        self.waiting.lock().settle(id)
     }
 
     /// Nobody waits for an answer any more, and the server may still be at work.
     pub(super) fn abandon(&self, id: &str, slot: &Slot) {
-        lock(&self.waiting).abandon(id, slot, Instant::now());
+        self.waiting.lock().abandon(id, slot, Instant::now());
     }
 
     /// The request of this id.
     pub(super) fn of(&self, id: &str) -> Option<Arc<Slot>> {
-        lock(&self.waiting).of(id)
+        self.waiting.lock().of(id)
     }
 
     /// The call that a question belongs to which does not say so: the only one under way, or the only one that is not
     /// waiting for an answer already. Nobody's, where it could be another session's.
     pub(super) fn asker(&self) -> Option<Arc<Slot>> {
-        let (mut waiting, now) = (lock(&self.waiting), Instant::now());
+        let (mut waiting, now) = (self.waiting.lock(), Instant::now());
         waiting.only(now).or_else(|| waiting.only_unasked(now))
     }
 
@@ -259,7 +260,7 @@ impl Desk {
         total: Option<f64>,
         message: Option<String>,
     ) {
-        let slot = lock(&self.waiting).of_token(token);
+        let slot = self.waiting.lock().of_token(token);
         let Some(slot) = slot else {
             return self.nuisance("progress of nothing that runs");
         };
@@ -295,7 +296,7 @@ impl Desk {
         };
         let text = clean::line(&text, LINE);
         let level = level_of(level);
-        let only = lock(&self.waiting).only(Instant::now());
+        let only = self.waiting.lock().only(Instant::now());
         match only {
             Some(slot) => match slot.hearing(text.len()) {
                 Some(call) => call.log(level, text),
@@ -328,7 +329,7 @@ impl Desk {
 
     /// Something that belongs to nobody. Told once for each kind.
     pub(super) fn nuisance(&self, kind: &'static str) {
-        let mut nuisance = lock(&self.nuisance);
+        let mut nuisance = self.nuisance.lock();
         let first = !nuisance.told.contains(&kind);
         if first {
             nuisance.told.push(kind);
@@ -343,7 +344,7 @@ impl Desk {
     }
 
     fn count(&self) {
-        let mut nuisance = lock(&self.nuisance);
+        let mut nuisance = self.nuisance.lock();
         if nuisance.since.elapsed() > WINDOW {
             nuisance.since = Instant::now();
             nuisance.count = 0;
@@ -361,7 +362,7 @@ impl Desk {
 
     /// The server asks something. Whether it may.
     pub(super) fn question(&self, id: String) -> Asked {
-        let mut questions = lock(&self.questions);
+        let mut questions = self.questions.lock();
         if questions.len() >= QUESTIONS {
             return Asked::TooMuch;
         }
@@ -376,16 +377,16 @@ impl Desk {
 
     /// Told when this question is withdrawn. `None`: it was already.
     pub(super) fn open_question(&self, id: &str) -> Option<Arc<Notify>> {
-        lock(&self.questions).get(id).cloned()
+        self.questions.lock().get(id).cloned()
     }
 
     pub(super) fn question_answered(&self, id: &str) {
-        lock(&self.questions).remove(id);
+        self.questions.lock().remove(id);
     }
 
     /// The server does not want to know any more.
     pub(super) fn question_withdrawn(&self, id: &str) {
-        if let Some(waiting) = lock(&self.questions).remove(id) {
+        if let Some(waiting) = self.questions.lock().remove(id) {
             waiting.notify_one();
         }
     }
@@ -466,10 +467,6 @@ impl Desk {
             .and_then(|gone| gone.clone());
         ended.unwrap_or_else(|| "the connection ended".into())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn level_of(word: &str) -> LogLevel {

@@ -6,12 +6,13 @@
 use std::{
     hash::{BuildHasher as _, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use toolpost_model::{ErrorClass, SessionId, SourceState, ToolFailure};
 
 use super::{
@@ -96,15 +97,11 @@ impl Link {
 
     /// How it is doing.
     pub(super) fn shown(&self) -> Shown {
-        self.shows().clone()
-    }
-
-    fn shows(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown.lock().clone()
     }
 
     fn show(&self, state: SourceState, message: Option<String>) {
-        let mut shown = self.shows();
+        let mut shown = self.shown.lock();
         (shown.state, shown.message) = (state, message);
     }
 
@@ -120,11 +117,7 @@ impl Link {
 
     /// The connection, if calls use it now.
     pub(super) fn busy(&self) -> Option<Arc<Live>> {
-        let current = self
-            .current
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .upgrade();
+        let current = self.current.lock().upgrade();
         current.filter(|live| live.is_open() && live.is_busy())
     }
 
@@ -224,7 +217,7 @@ impl Link {
         state.last_try = Some(Instant::now());
         let again = std::mem::replace(&mut state.started, true);
         if again {
-            self.shows().restarts += 1;
+            self.shown.lock().restarts += 1;
         }
         self.show(SourceState::Starting, None);
         let started = match guards {
@@ -235,8 +228,7 @@ impl Link {
             Ok(live) => {
                 let live = Arc::new(live);
                 state.live = Some(Arc::clone(&live));
-                *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Arc::downgrade(&live);
+                *self.current.lock() = Arc::downgrade(&live);
                 state.next_try = None;
                 self.show(SourceState::Ready, None);
                 self.watch(&server, &live);

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use toolpost_model::{AppliedSandbox, ErrorClass, ToolFailure};
@@ -216,11 +217,7 @@ impl Live {
     /// How long nobody has used it.
     pub(super) fn idle(&self) -> Duration {
         match self.busy.load(Ordering::Acquire) {
-            0 => self
-                .used
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .elapsed(),
+            0 => self.used.lock().elapsed(),
             _ => Duration::ZERO,
         }
     }
@@ -363,7 +360,7 @@ impl std::ops::Deref for InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        *self.0.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.0.used.lock() = Instant::now();
         self.0.busy.fetch_sub(1, Ordering::AcqRel);
     }
 }

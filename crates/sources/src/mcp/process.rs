@@ -1,12 +1,8 @@
 //! The program of an MCP server: started by the launcher, heard on its standard error, and ended with all it started.
 
-use std::{
-    ffi::OsString,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     io::AsyncReadExt as _,
     net::unix::pipe::{Receiver, Sender},
@@ -202,11 +198,7 @@ async fn keep(
     if !silent {
         let _ = timeout(DRAIN, heard).await;
     }
-    let told = how(
-        ended,
-        killed,
-        &String::from_utf8_lossy(&words.lock().unwrap_or_else(PoisonError::into_inner)),
-    );
+    let told = how(ended, killed, &String::from_utf8_lossy(&words.lock()));
     desk.end(&told);
     let _ = gone.send(Some(told.into()));
 }
@@ -222,7 +214,7 @@ async fn hear(stderr: Option<Receiver>, desk: &Desk, words: &Mutex<Vec<u8>>) {
         .filter(|length| *length > 0)
     {
         let bytes = &buffer[..length];
-        let mut kept = words.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = words.lock();
         kept.extend_from_slice(bytes);
         let over = kept.len().saturating_sub(LAST_WORDS);
         kept.drain(..over);

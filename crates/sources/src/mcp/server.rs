@@ -6,12 +6,13 @@ mod stale;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use toolpost_core::PinStore;
 use toolpost_model::{
@@ -188,7 +189,7 @@ impl Server {
             }
         });
         let era = match self.settings.era {
-            McpEra::Auto => lock(&self.era).unwrap_or(McpEra::Auto),
+            McpEra::Auto => self.era.lock().unwrap_or(McpEra::Auto),
             given => given,
         };
         let started = live::start(&self.settings, self.children.as_ref(), era, guards, &told).await;
@@ -196,7 +197,7 @@ impl Server {
             Ok(live) => live.at(place),
             Err(failure) => {
                 // It may have become another version of itself.
-                *lock(&self.era) = None;
+                *self.era.lock() = None;
                 return Err(failure);
             }
         };
@@ -206,7 +207,7 @@ impl Server {
             McpEra::Sessions
         };
         // One that speaks the newer revision may be asked for either.
-        *lock(&self.era) = Some(found).filter(|era| *era == McpEra::Sessions);
+        *self.era.lock() = Some(found).filter(|era| *era == McpEra::Sessions);
         let patience = self.settings.connect_timeout;
         if !tokio::time::timeout(patience, live.introduce(watched))
             .await
@@ -254,11 +255,11 @@ impl Server {
         };
         let known = kept.is_some();
         let kept = kept.unwrap_or_default();
-        *lock(&self.era) = kept.era;
+        *self.era.lock() = kept.era;
         let problems = trouble
             .clone()
             .map(|message| problem(&self.settings.name, SETUP_REQUIRED, message));
-        *lock(&self.listing) = Arc::new(Listing::of(
+        *self.listing.lock() = Arc::new(Listing::of(
             &self.settings,
             &kept,
             problems.into_iter().collect(),
@@ -295,13 +296,13 @@ impl Server {
             .manifest
             .updated(kept.known, fetched.tools, self.settings.new_tools);
         next.beside = fetched.beside;
-        next.era = *lock(&self.era);
+        next.era = *self.era.lock();
         let mut problems = fetched.problems.clone();
         if !kept.known || next != kept.manifest {
             problems.extend(self.keep(&next).await);
         }
         let listing = Arc::new(Listing::of(&self.settings, &next, problems));
-        let before = std::mem::replace(&mut *lock(&self.listing), Arc::clone(&listing));
+        let before = std::mem::replace(&mut *self.listing.lock(), Arc::clone(&listing));
         *manifest = Some(Kept {
             manifest: next,
             known: true,
@@ -467,7 +468,7 @@ impl Server {
 
     /// What was last listed.
     pub(super) fn listing(&self) -> Arc<Listing> {
-        Arc::clone(&lock(&self.listing))
+        Arc::clone(&self.listing.lock())
     }
 
     /// Takes definitions that are kept back.
@@ -546,7 +547,7 @@ impl Server {
                 reason: problem.message,
             });
         }
-        *lock(&self.listing) = Arc::new(Listing::of(&self.settings, &next, kept.problems.clone()));
+        *self.listing.lock() = Arc::new(Listing::of(&self.settings, &next, kept.problems.clone()));
         kept.manifest = next;
         Ok(held.into_iter().map(|(id, _)| id).collect())
     }
@@ -556,7 +557,7 @@ impl Server {
         match self.settings.sharing {
             McpSharing::Host => Arc::clone(&self.link),
             McpSharing::Session => {
-                let mut sessions = lock(&self.sessions);
+                let mut sessions = self.sessions.lock();
                 let link = sessions
                     .entry(session.clone())
                     .or_insert_with(|| Link::new(Weak::clone(&self.me)));
@@ -567,7 +568,7 @@ impl Server {
 
     /// A session ended.
     pub(super) fn leave(&self, session: &SessionId) {
-        let own = lock(&self.sessions).remove(session);
+        let own = self.sessions.lock().remove(session);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
@@ -589,7 +590,7 @@ impl Server {
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let mut links: Vec<Arc<Link>> =
-            lock(&self.sessions).drain().map(|(_, link)| link).collect();
+            self.sessions.lock().drain().map(|(_, link)| link).collect();
         links.push(Arc::clone(&self.link));
         futures_util::future::join_all(links.iter().map(|link| link.close())).await;
     }
@@ -611,8 +612,4 @@ fn not_listed() -> ToolFailure {
         "it did not list its tools in time",
     )
     .untouched()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

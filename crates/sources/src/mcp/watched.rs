@@ -1,10 +1,8 @@
 //! The resources whose changes are wanted over one way to a server, and by which sessions.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, HashSet};
 
+use parking_lot::Mutex;
 use toolpost_model::{ErrorClass, SessionId, ToolFailure};
 
 /// How many addresses are watched at most.
@@ -25,13 +23,9 @@ impl Watched {
         self.telling.lock().await
     }
 
-    fn wishes(&self) -> MutexGuard<'_, BTreeMap<String, HashSet<SessionId>>> {
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether nobody wants this one yet. `Err`: there is no room for it.
     pub(super) fn is_first(&self, uri: &str) -> Result<bool, ToolFailure> {
-        let wishes = self.wishes();
+        let wishes = self.wishes.lock();
         if wishes.contains_key(uri) {
             return Ok(false);
         }
@@ -48,7 +42,8 @@ impl Watched {
 
     /// A session wants it.
     pub(super) fn add(&self, session: &SessionId, uri: &str) {
-        self.wishes()
+        self.wishes
+            .lock()
             .entry(uri.to_owned())
             .or_default()
             .insert(session.clone());
@@ -56,7 +51,7 @@ impl Watched {
 
     /// A session wants it no longer. Whether that was the last one that did.
     pub(super) fn remove(&self, session: &SessionId, uri: &str) -> bool {
-        let mut wishes = self.wishes();
+        let mut wishes = self.wishes.lock();
         let Some(wanting) = wishes.get_mut(uri) else {
             return false;
         };
@@ -70,7 +65,7 @@ impl Watched {
     /// A session wants nothing any more. What nobody else wants either.
     pub(super) fn forget(&self, session: &SessionId) -> Vec<String> {
         let mut unwanted = Vec::new();
-        self.wishes().retain(|uri, wanting| {
+        self.wishes.lock().retain(|uri, wanting| {
             let last = wanting.remove(session) && wanting.is_empty();
             if last {
                 unwanted.push(uri.clone());
@@ -81,12 +76,12 @@ impl Watched {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.wishes().is_empty()
+        self.wishes.lock().is_empty()
     }
 
     /// All of them.
     pub(super) fn addresses(&self) -> Vec<String> {
-        self.wishes().keys().cloned().collect()
+        self.wishes.lock().keys().cloned().collect()
     }
 }
 

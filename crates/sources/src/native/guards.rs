@@ -7,10 +7,11 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Instant,
 };
 
+use parking_lot::Mutex;
 use toolpost_model::{Access, PathRulesInForce, Principal};
 use toolpost_sandbox::Root;
 
@@ -130,11 +131,7 @@ impl GuardQuestion {
 impl GuardCache {
     /// What the last search found, if it would find the same again. Looks at every directory of that search.
     pub(super) fn guards(&self, question: &GuardQuestion) -> Option<PathGuards> {
-        let last = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let last = self.0.lock().clone();
         let last = last.filter(|last| last.question == *question)?;
         let holds = last.holds_until.is_none_or(|until| Instant::now() < until);
         (holds && last.trail.is_unchanged()).then(|| last.guards.clone())
@@ -158,7 +155,7 @@ impl GuardCache {
             trail,
             guards: guards.clone(),
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(search));
+        *self.0.lock() = Some(Arc::new(search));
         guards
     }
 }

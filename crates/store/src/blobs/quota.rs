@@ -1,6 +1,8 @@
 //! How much room there is, shared by everything that is kept and being written.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// What the smallest content takes: a file has a name, a place in a folder and a block of its own, however short it is.
 /// Without this, contents of a byte each would fill a disk that is counted as empty.
@@ -24,12 +26,8 @@ impl Quota {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn used(&self) -> u64 {
-        *self.lock()
+        *self.used.lock()
     }
 
     pub(super) fn limit(&self) -> u64 {
@@ -38,7 +36,7 @@ impl Quota {
 
     /// Takes room for so many bytes, where there is so much.
     fn take(&self, bytes: u64) -> bool {
-        let mut used = self.lock();
+        let mut used = self.used.lock();
         let wanted = used.saturating_add(bytes);
         if wanted > self.limit {
             return false;
@@ -48,7 +46,7 @@ impl Quota {
     }
 
     pub(super) fn give_back(&self, bytes: u64) {
-        let mut used = self.lock();
+        let mut used = self.used.lock();
         *used = used.saturating_sub(bytes);
     }
 }

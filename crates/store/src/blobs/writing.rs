@@ -1,7 +1,7 @@
 //! A content on its way to disk: one buffer is filled while another is hashed and written by a thread that may block.
 //! Two buffers a writer are all that is ever in memory, however large the content is.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
@@ -68,7 +68,7 @@ impl Spool {
         };
         file.sync().map_err(failed)?;
         let path = shared.files.path_of(&kept.digest);
-        let _turn = shared.naming.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = shared.naming.lock();
         let there = contents::ContentFile::open(&path)
             .map_err(failed)?
             .map(|file| file.size());

@@ -2,10 +2,10 @@
 
 use std::{
     io,
-    sync::{Mutex, PoisonError},
     thread::{self, JoinHandle},
 };
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use toolpost_core::JournalError;
@@ -31,7 +31,7 @@ impl Lookups {
         ask: impl FnOnce(&Connection) -> Result<T, ReadError>,
     ) -> BoxFuture<'a, Result<T, JournalError>> {
         // A panic in between leaves a connection as good as before: reading changes nothing.
-        let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = self.0.lock();
         let answer = ask(&connection).map_err(JournalError::from);
         Box::pin(std::future::ready(answer))
     }

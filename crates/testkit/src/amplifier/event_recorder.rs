@@ -1,7 +1,8 @@
 //! Keeps the events it hears.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use toolpost_amplifier::{HookFailure, HookHandler, HookRegistry, HookResult};
 use toolpost_model::BoxFuture;
@@ -18,12 +19,13 @@ impl EventRecorder {
 
     /// Everything it heard, in order.
     pub fn events(&self) -> Vec<(String, Value)> {
-        self.heard().clone()
+        self.0.lock().clone()
     }
 
     /// The names of what it heard, in order.
     pub fn names(&self) -> Vec<String> {
-        self.heard()
+        self.0
+            .lock()
             .iter()
             .map(|(event, _)| event.clone())
             .collect()
@@ -31,7 +33,8 @@ impl EventRecorder {
 
     /// The data of one kind of event, in order.
     pub fn of(&self, event: &str) -> Vec<Value> {
-        self.heard()
+        self.0
+            .lock()
             .iter()
             .filter(|(name, _)| name == event)
             .map(|(_, data)| data.clone())
@@ -40,11 +43,7 @@ impl EventRecorder {
 
     /// Forgets everything.
     pub fn clear(&self) {
-        self.heard().clear();
-    }
-
-    fn heard(&self) -> MutexGuard<'_, Vec<(String, Value)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clear();
     }
 }
 
@@ -54,7 +53,7 @@ impl HookHandler for EventRecorder {
         event: &'a str,
         data: &'a Value,
     ) -> BoxFuture<'a, Result<HookResult, HookFailure>> {
-        self.heard().push((event.to_owned(), data.clone()));
+        self.0.lock().push((event.to_owned(), data.clone()));
         Box::pin(std::future::ready(Ok(HookResult::proceed())))
     }
 }

@@ -1,7 +1,8 @@
 //! A tool with a fixed answer.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use toolpost_amplifier::{Tool, ToolError, ToolResult};
 use toolpost_model::BoxFuture;
@@ -37,16 +38,12 @@ impl MockTool {
 
     /// How often it was called.
     pub fn call_count(&self) -> usize {
-        self.given().len()
+        self.inputs.lock().len()
     }
 
     /// What it was given, in order.
     pub fn inputs(&self) -> Vec<Value> {
-        self.given().clone()
-    }
-
-    fn given(&self) -> MutexGuard<'_, Vec<Value>> {
-        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inputs.lock().clone()
     }
 }
 
@@ -67,7 +64,7 @@ impl Tool for MockTool {
     }
 
     fn execute(&self, input: Value) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
-        self.given().push(input);
+        self.inputs.lock().push(input);
         Box::pin(std::future::ready(self.answer.clone()))
     }
 }

@@ -6,9 +6,10 @@
 use std::{
     borrow::Cow,
     io::{self, Write},
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
 };
 
+use parking_lot::RwLock;
 use toolpost_core::{KnownSecrets, Redactor};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -18,16 +19,13 @@ static OF_THE_HOST: RwLock<Option<Arc<dyn Redactor>>> = RwLock::new(None);
 
 /// From now on, what this redactor finds is kept out of what is logged.
 pub(crate) fn keep_out(redactor: Arc<dyn Redactor>) {
-    *OF_THE_HOST.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
+    *OF_THE_HOST.write() = Some(redactor);
 }
 
 /// A text without secrets.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     static OF_THE_ENVIRONMENT: OnceLock<KnownSecrets> = OnceLock::new();
-    let host = OF_THE_HOST
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let host = OF_THE_HOST.read().clone();
     match host {
         Some(host) => host.text(text),
         None => {

@@ -1,8 +1,7 @@
 //! What people said for later calls too: the port that keeps it, and the adapter in memory.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use toolpost_model::{InvocationId, PrincipalName, Rule, RuleError, RuleOrigin, ToolId};
 
@@ -81,26 +80,20 @@ pub struct MemoryRules {
     rules: Mutex<Vec<RememberedRule>>,
 }
 
-impl MemoryRules {
-    fn rules(&self) -> MutexGuard<'_, Vec<RememberedRule>> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl RuleStore for MemoryRules {
     fn load(&self) -> Result<Vec<RememberedRule>, RuleStoreError> {
-        Ok(self.rules().clone())
+        Ok(self.rules.lock().clone())
     }
 
     fn remember(&self, rule: &RememberedRule) -> Result<(), RuleStoreError> {
-        let mut rules = self.rules();
+        let mut rules = self.rules.lock();
         rules.retain(|kept| kept.id != rule.id);
         rules.push(rule.clone());
         Ok(())
     }
 
     fn forget(&self, id: &str) -> Result<bool, RuleStoreError> {
-        let mut rules = self.rules();
+        let mut rules = self.rules.lock();
         let before = rules.len();
         rules.retain(|kept| kept.id != id);
         Ok(rules.len() < before)

@@ -6,9 +6,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 use toolpost_model::{CallHash, InvocationId, PermissionRequest, Principal, ProgramFile, Rule};
 
@@ -113,10 +114,6 @@ impl Questions {
         })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
@@ -133,7 +130,7 @@ impl Questions {
         session: &Arc<Session>,
     ) -> Entered {
         let key = draft.key();
-        let table = &mut *self.table();
+        let table = &mut *self.table.lock();
         if let Some(late) = table.late.remove(&key)
             && late.until > Instant::now()
         {
@@ -190,7 +187,7 @@ impl Questions {
     /// Puts a question back on the table that nobody waits for: its caller was told to come again.
     pub(crate) fn restore(&self, draft: Draft) {
         let (key, ask_id) = (draft.key(), draft.request.ask_id);
-        let table = &mut *self.table();
+        let table = &mut *self.table.lock();
         let is_known = table.by_key.contains_key(&key) || table.open.contains_key(&ask_id);
         if is_known || table.has_room(&key.principal, self.limit).is_err() {
             return;
@@ -211,7 +208,7 @@ impl Questions {
 
     /// Keeps an answer for the next call that asks the same.
     pub(crate) fn keep(&self, late: Late) {
-        let table = &mut *self.table();
+        let table = &mut *self.table.lock();
         if table.late.len() >= self.limit.max(1) {
             let soonest = table
                 .late
@@ -230,7 +227,7 @@ impl Questions {
         principal: &Principal,
         without_files: CallHash,
     ) -> Option<Vec<ProgramFile>> {
-        let table = self.table();
+        let table = self.table.lock();
         let is_same = |late: &&Late| {
             late.key.principal == *principal && late.without_files == Some(without_files)
         };
@@ -246,7 +243,7 @@ impl Questions {
 
     /// The open questions, oldest first.
     pub(crate) fn list(&self) -> Vec<PermissionRequest> {
-        let table = self.table();
+        let table = self.table.lock();
         let shown = table
             .open
             .values()
@@ -257,7 +254,7 @@ impl Questions {
     }
 
     pub(crate) fn get(&self, id: InvocationId) -> Option<PermissionRequest> {
-        let table = self.table();
+        let table = self.table.lock();
         let found = table
             .open
             .get(&id)
@@ -266,16 +263,16 @@ impl Questions {
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.table().open.len()
+        self.table.lock().open.len()
     }
 
     pub(crate) fn closed(&self, id: InvocationId) -> Option<Closed> {
-        self.table().closed_as(id)
+        self.table.lock().closed_as(id)
     }
 
     /// Takes a question to answer it. Nobody else can until this is over.
     pub(crate) fn begin(self: &Arc<Self>, id: InvocationId) -> Begun {
-        let table = &mut *self.table();
+        let table = &mut *self.table.lock();
         let Some(question) = table.open.get_mut(&id) else {
             return table.closed_as(id).map_or(Begun::Unknown, Begun::Closed);
         };
@@ -304,7 +301,7 @@ impl Questions {
 
     /// Ends what nobody answered in time. Returns when the next question runs out.
     pub(crate) fn expire(&self) -> Option<Instant> {
-        let (table, now) = (&mut *self.table(), Instant::now());
+        let (table, now) = (&mut *self.table.lock(), Instant::now());
         table.late.retain(|_, late| late.until > now);
         let open = || {
             table
@@ -330,7 +327,7 @@ impl Questions {
     }
 
     fn leave(&self, ask_id: InvocationId, call: InvocationId, why: Why) -> Left {
-        let table = &mut *self.table();
+        let table = &mut *self.table.lock();
         let Some(question) = table.open.get_mut(&ask_id) else {
             return Left::NotNow;
         };
@@ -438,7 +435,8 @@ impl Seat {
     pub(crate) fn open(&self) {
         if let Some(question) = self
             .questions
-            .table()
+            .table
+            .lock()
             .open
             .get_mut(&self.draft.request.ask_id)
             && question.standing == Standing::Opening
@@ -509,7 +507,8 @@ impl Deciding {
             });
         }
         self.questions
-            .table()
+            .table
+            .lock()
             .close(self.draft.request.ask_id, closed, Some(word));
         self.questions.changed();
     }
@@ -522,7 +521,8 @@ impl Drop for Deciding {
         }
         if let Some(question) = self
             .questions
-            .table()
+            .table
+            .lock()
             .open
             .get_mut(&self.draft.request.ask_id)
         {

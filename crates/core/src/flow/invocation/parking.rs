@@ -1,8 +1,7 @@
 //! The question a call is parked on, for a caller that may stop waiting while the call stays.
 
-use std::sync::{Mutex, PoisonError};
-
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, futures::Notified},
     time::Instant,
@@ -35,7 +34,7 @@ impl Parking {
     }
 
     fn set(&self, question: Option<ParkedQuestion>) {
-        *self.question.lock().unwrap_or_else(PoisonError::into_inner) = question;
+        *self.question.lock() = question;
         self.notify();
     }
 
@@ -45,7 +44,7 @@ impl Parking {
     }
 
     pub(crate) fn question(&self) -> Option<ParkedQuestion> {
-        *self.question.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.question.lock()
     }
 
     /// Resolves at the next change. A change between this call and the first poll counts.

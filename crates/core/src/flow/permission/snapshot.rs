@@ -1,10 +1,8 @@
 //! Rules, compiled and indexed once, so that a decision looks only at those that could speak of its call.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::RwLock;
 use toolpost_model::{
     Access, Behavior, Declaration, EffectClass, Provenance, Rule, Selector, ToolId,
 };
@@ -130,7 +128,7 @@ impl Snapshot {
 
     /// The rules that name a tool, found at its first call and kept.
     pub(super) fn of_tool(&self, declaration: &Declaration) -> Arc<ToolRules> {
-        let kept = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.tools.read();
         let is_of = |one: &&Arc<ToolRules>| {
             one.aliases == declaration.aliases && one.provenance == declaration.provenance
         };
@@ -139,7 +137,7 @@ impl Snapshot {
         }
         drop(kept);
         let found = Arc::new(self.look_up(declaration));
-        let mut kept = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.tools.write();
         if kept.len() >= KEPT_TOOLS {
             kept.clear();
         }

@@ -28,12 +28,13 @@ mod state;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 use toolpost_model::{BatchPlace, Interrupt, InvocationId, Ordering as BatchOrdering};
 
@@ -107,10 +108,6 @@ pub(crate) enum Turn {
     },
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Batches {
     /// Takes a call's place.
     pub(crate) fn join(
@@ -123,7 +120,7 @@ impl Batches {
         }
         let slot = Slot::new(place, live)?;
         let batch = self.find(&place.id)?;
-        let mut state = lock(&batch.state);
+        let mut state = batch.state.lock();
         let joined = state.join(place, &slot);
         if joined == Err(BatchRefusal::Taken(place.index)) {
             return Err(BatchRefusal::Taken(place.index));
@@ -149,16 +146,16 @@ impl Batches {
     }
 
     fn find(&self, id: &str) -> Result<Arc<Batch>, BatchRefusal> {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         if let Some(batch) = known.get(id) {
             return Ok(Arc::clone(batch));
         }
-        known.retain(|_, batch| !lock(&batch.state).is_over_for(KEPT));
+        known.retain(|_, batch| !batch.state.lock().is_over_for(KEPT));
         if known.len() >= MOST_BATCHES {
             let over = known
                 .iter()
-                .filter(|(_, batch)| lock(&batch.state).is_over_for(Duration::ZERO));
-            let oldest = over.min_by_key(|(_, batch)| lock(&batch.state).last_change());
+                .filter(|(_, batch)| batch.state.lock().is_over_for(Duration::ZERO));
+            let oldest = over.min_by_key(|(_, batch)| batch.state.lock().last_change());
             let oldest = oldest
                 .map(|(id, _)| id.clone())
                 .ok_or(BatchRefusal::TooMany)?;
@@ -199,17 +196,17 @@ impl Member {
 
     /// Whether the call may begin. Who is told so has its turn and keeps it.
     pub(crate) fn turn(&self) -> Turn {
-        lock(&self.batch.state).turn(self.index)
+        self.batch.state.lock().turn(self.index)
     }
 
     /// The call begins its work. From now on only what its tool's behaviour allows stops it for its siblings.
     pub(crate) fn begin(&self, interrupt: Interrupt) -> Result<(), CancelReason> {
-        lock(&self.batch.state).begin(self.index, interrupt)
+        self.batch.state.lock().begin(self.index, interrupt)
     }
 
     /// The call has ended and is on record.
     pub(crate) fn end(&self, how: Ended) {
-        let stopped = lock(&self.batch.state).end(self.index, self.call, how);
+        let stopped = self.batch.state.lock().end(self.index, self.call, how);
         for call in stopped {
             call.cancel(CancelReason::SiblingFailed { place: self.index }, None);
         }
@@ -218,7 +215,7 @@ impl Member {
 
     /// Whether the answer may be given out, or until when it waits for lower places at most, if nothing happens.
     pub(crate) fn may_answer(&self) -> Result<(), Option<Instant>> {
-        lock(&self.batch.state).may_answer(self.index)
+        self.batch.state.lock().may_answer(self.index)
     }
 
     /// Counts the answer among those held back. `None`: there is no room, so that it is given out at once.
@@ -234,7 +231,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        lock(&self.batch.state).answered(self.index, self.call);
+        self.batch.state.lock().answered(self.index, self.call);
         self.batch.changed();
     }
 }

@@ -1,11 +1,8 @@
 //! Bytes kept in memory: for tests, and for embedders without a disk.
 
-use std::{
-    collections::HashMap,
-    future::ready,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, future::ready, sync::Arc};
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use toolpost_model::{BoxFuture, ContentDigest};
 
@@ -35,10 +32,6 @@ impl MemoryBlobs {
             limit,
         }
     }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Default for MemoryBlobs {
@@ -59,7 +52,7 @@ impl BlobStore for MemoryBlobs {
 
     fn room(&self) -> Option<BlobRoom> {
         Some(BlobRoom {
-            used: self.kept().used,
+            used: self.kept.lock().used,
             limit: self.limit,
         })
     }
@@ -70,7 +63,8 @@ impl BlobStore for MemoryBlobs {
 
     fn open(&self, digest: ContentDigest) -> BoxFuture<'_, Result<Arc<dyn Blob>, BlobError>> {
         let found = self
-            .kept()
+            .kept
+            .lock()
             .contents
             .get(&digest)
             .cloned()
@@ -89,7 +83,7 @@ struct Writer {
 
 impl Writer {
     fn add(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let used = kept.used.saturating_add(bytes.len() as u64);
         if used > self.limit {
             return Err(BlobError::Full {
@@ -108,7 +102,7 @@ impl Writer {
             ContentDigest(Sha256::digest(&bytes).into()),
             bytes.len() as u64,
         );
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if kept.contents.insert(digest, bytes.into()).is_some() {
             kept.used -= size;
         }
@@ -118,7 +112,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.used -= self.written.len() as u64;
     }
 }

@@ -1,11 +1,9 @@
 //! The journal in memory.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use toolpost_model::{BoxFuture, InvocationId, RequestId, SessionId};
 
 use super::{
@@ -132,12 +130,6 @@ impl Rows {
     }
 }
 
-impl MemoryJournal {
-    fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A record keeps microseconds, so that what is read back equals what was written.
 fn to_microseconds(record: &mut Record) {
     record.at = Timestamp::from_microsecond(record.at.as_microsecond()).unwrap_or(record.at);
@@ -149,14 +141,14 @@ fn ready<'a, T: Send + 'a>(answer: T) -> BoxFuture<'a, Result<T, JournalError>> 
 
 impl Journal for MemoryJournal {
     fn append(&self, record: Record, _: Strength) -> BoxFuture<'_, Result<u64, JournalError>> {
-        ready(self.rows().append(record))
+        ready(self.rows.lock().append(record))
     }
 
     fn records_of(
         &self,
         invocation: InvocationId,
     ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        ready(self.rows().of_call(invocation).cloned().collect())
+        ready(self.rows.lock().of_call(invocation).cloned().collect())
     }
 
     fn find_request<'a>(
@@ -164,7 +156,7 @@ impl Journal for MemoryJournal {
         session: &'a SessionId,
         request: &'a RequestId,
     ) -> BoxFuture<'a, Result<Option<StoredRecord>, JournalError>> {
-        let rows = self.rows();
+        let rows = self.rows.lock();
         let seq = rows.by_request.get(&(session.clone(), request.clone()));
         ready(
             seq.and_then(|&seq| rows.get(seq))
@@ -184,7 +176,8 @@ impl Journal for MemoryJournal {
             ) && record.session_id.as_ref() == Some(session)
         };
         ready(
-            self.rows()
+            self.rows
+                .lock()
                 .all
                 .iter()
                 .rev()
@@ -194,7 +187,7 @@ impl Journal for MemoryJournal {
     }
 
     fn last_start(&self) -> BoxFuture<'_, Result<u64, JournalError>> {
-        let rows = self.rows();
+        let rows = self.rows.lock();
         let found = rows
             .all
             .iter()
@@ -208,7 +201,7 @@ impl Journal for MemoryJournal {
         after: u64,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        let rows = self.rows();
+        let rows = self.rows.lock();
         let first = usize::try_from(after.saturating_sub(rows.removed)).unwrap_or(usize::MAX);
         ready(
             rows.all
@@ -221,11 +214,11 @@ impl Journal for MemoryJournal {
     }
 
     fn find(&self, query: Query) -> BoxFuture<'_, Result<Vec<StoredRecord>, JournalError>> {
-        ready(self.rows().find(&query))
+        ready(self.rows.lock().find(&query))
     }
 
     fn head(&self) -> BoxFuture<'_, Result<JournalHead, JournalError>> {
-        let rows = self.rows();
+        let rows = self.rows.lock();
         let bytes = rows
             .all
             .iter()
@@ -240,6 +233,6 @@ impl Journal for MemoryJournal {
     }
 
     fn prune(&self, cut: Cut) -> BoxFuture<'_, Result<Option<Pruned>, JournalError>> {
-        ready(self.rows().prune(cut))
+        ready(self.rows.lock().prune(cut))
     }
 }

@@ -1,11 +1,8 @@
 //! Finds the recorded answer of a call, and keeps account of what was asked for.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolpost_model::{InvocationId, ModelInput, Timings, ToolId, ToolResult};
@@ -199,13 +196,9 @@ impl Player {
         Ok(player)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The answer of a recorded call to this one. Nothing else gets that answer again.
     pub(crate) fn answer(&self, call: &GivenCall<'_>) -> Result<Played, Unrecorded> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let given = Given::of(call, &self.names, &state);
         let found = match self.options.matching {
             Matching::Strict => self.any(&given, &mut state),
@@ -408,7 +401,7 @@ impl Player {
 
     /// What became of the replay so far.
     pub(crate) fn report(&self) -> ReplayReport {
-        let state = self.state();
+        let state = self.state.lock();
         let unused = state.used.iter().enumerate().filter(|(_, used)| !**used);
         let left = unused.map(|(place, _)| LeftOver {
             call: place + 1,

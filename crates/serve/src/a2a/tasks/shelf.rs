@@ -1,10 +1,8 @@
 //! The tasks in memory: those under way, and the last that ended.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use super::super::task::Task;
@@ -50,12 +48,8 @@ struct Kept {
 }
 
 impl Tasks {
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn get(&self, id: &str) -> Option<Arc<Task>> {
-        let mut shelf = self.shelf();
+        let mut shelf = self.shelf.lock();
         shelf.looks += 1;
         let looks = shelf.looks;
         let kept = shelf.tasks.get_mut(id)?;
@@ -65,7 +59,7 @@ impl Tasks {
 
     /// Keeps a task, or returns the one that somebody else kept in the same moment; and whether it is new.
     pub(super) fn keep(&self, task: Arc<Task>) -> (Arc<Task>, bool) {
-        let mut shelf = self.shelf();
+        let mut shelf = self.shelf.lock();
         shelf.looks += 1;
         let looked_at = shelf.looks;
         if let Some(kept) = shelf.tasks.get(&task.id) {
@@ -85,7 +79,7 @@ impl Tasks {
 
     /// What becomes of the message that a task is made of: of the one that came first.
     pub(super) fn beginning(&self, id: &str, digest: &str) -> Beginning {
-        let mut shelf = self.shelf();
+        let mut shelf = self.shelf.lock();
         let new = || Beginning {
             digest: digest.to_owned(),
             task: Arc::default(),
@@ -99,7 +93,8 @@ impl Tasks {
 
     /// A task whose calls are only just being put on record.
     pub(super) fn still_beginning(&self, id: &str) -> Option<Beginning> {
-        self.shelf()
+        self.shelf
+            .lock()
             .beginnings
             .get(id)
             .filter(|beginning| !beginning.task.initialized())
@@ -108,7 +103,7 @@ impl Tasks {
 
     /// Nothing came of a message.
     pub(super) fn forget_beginning(&self, id: &str) {
-        let mut shelf = self.shelf();
+        let mut shelf = self.shelf.lock();
         if shelf
             .beginnings
             .get(id)
@@ -120,7 +115,7 @@ impl Tasks {
 
     /// Lets go of the ended tasks that nobody looked at for longest.
     pub(in super::super) fn make_room(&self) {
-        let mut shelf = self.shelf();
+        let mut shelf = self.shelf.lock();
         let ended = shelf.tasks.values().filter(|kept| kept.task.is_over());
         let mut ended: Vec<(u64, Arc<Task>)> = ended
             .map(|kept| (kept.looked_at, Arc::clone(&kept.task)))

@@ -8,7 +8,7 @@ use std::{
     io,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -21,6 +21,7 @@ use hyper::{
     client::conn::http2::{Builder, SendRequest},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use prost::Message;
 use rustix::net::sockopt;
 use tokio::{net::TcpStream, time::timeout};
@@ -107,7 +108,7 @@ impl Connection {
     }
 
     fn open_one(&self) -> Option<Live> {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.lock();
         live.as_ref()
             .filter(|live| !live.sender.is_closed())
             .cloned()
@@ -132,7 +133,7 @@ impl Connection {
         match self.open().await {
             Ok(live) => {
                 *opening = None;
-                *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(live.clone());
+                *self.live.lock() = Some(live.clone());
                 Ok(live)
             }
             Err(error) => {
@@ -151,7 +152,7 @@ impl Connection {
 
     /// Takes no further calls to this one: the other end is about to close it, and still answers what it has.
     pub(super) fn forget(&self, gone: &Live) {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         if live.as_ref().is_some_and(|live| live.number == gone.number) {
             *live = None;
         }

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tonic::Code;
 use toolpost_amplifier::{ModuleId, PlannedModule};
@@ -103,16 +104,16 @@ impl Service {
     /// its calls say that the service is gone.
     pub(super) async fn tool(self: &Arc<Self>) -> Option<Declaration> {
         if let Err(problem) = self.look().await {
-            self.known().problems = vec![problem];
+            self.known.lock().problems = vec![problem];
             if !self.is_watching.swap(true, Ordering::AcqRel) {
                 tokio::spawn(watch(Arc::downgrade(self)));
             }
         }
-        self.known().declaration.clone()
+        self.known.lock().declaration.clone()
     }
 
     pub(super) fn problems(&self) -> Vec<SourceProblem> {
-        self.known().problems.clone()
+        self.known.lock().problems.clone()
     }
 
     pub(super) fn bounds(&self, time: Duration) -> Bounds {
@@ -125,10 +126,6 @@ impl Service {
             response_bytes,
             time,
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, notice: SourceNotice) {
@@ -208,7 +205,7 @@ impl Service {
             Err(error) => return Err(self.failed(&error, live).await.untouched()),
         }
         self.mounted.store(live.number, Ordering::Release);
-        let seen = self.known().number;
+        let seen = self.known.lock().number;
         if seen != 0 && seen != live.number {
             // The service may be another version of itself.
             self.tell(SourceNotice::ToolsChanged);
@@ -238,7 +235,7 @@ impl Service {
             ..problem
         };
         let (declaration, problems) = declare(&self.module, spec, kind).map_err(here)?;
-        let mut known = self.known();
+        let mut known = self.known.lock();
         known.declaration = Some(declaration);
         known.number = live.number;
         known.problems = problems.into_iter().map(here).collect();

@@ -9,10 +9,11 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     path::PathBuf,
     pin::pin,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
     net::unix::pipe::Receiver,
@@ -438,7 +439,7 @@ impl LastWords {
             .ok()
             .filter(|length| *length > 0)
         {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.0.lock();
             kept.extend(&buffer[..length]);
             let excess = kept.len().saturating_sub(LAST_WORDS);
             kept.drain(..excess);
@@ -447,13 +448,7 @@ impl LastWords {
 
     /// As the end of a message; nothing where there is nothing.
     fn told(&self) -> String {
-        let bytes: Vec<u8> = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .copied()
-            .collect();
+        let bytes: Vec<u8> = self.0.lock().iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         match text.trim() {
             "" => String::new(),

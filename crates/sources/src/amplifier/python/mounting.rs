@@ -13,7 +13,7 @@ use super::{
     process::{Bridge, NoAnswer},
     protocol::{Listed, Order},
     seat::Mounted,
-    set::{ModuleSet, lock},
+    set::ModuleSet,
 };
 
 /// How often a process may die over a module before that is no coincidence: somebody else may have ended it.
@@ -60,7 +60,7 @@ impl ModuleSet {
         let mounted = self
             .mount_without_the_broken(Turn::First, &session, &Map::new())
             .await?;
-        let mut given_up = lock(&self.given_up);
+        let mut given_up = self.given_up.lock();
         for (place, message) in &mounted.listing.late {
             given_up
                 .reasons
@@ -107,7 +107,7 @@ impl ModuleSet {
     }
 
     fn blame(&self, turn: Turn, place: usize, failure: &ToolFailure) {
-        let mut given_up = lock(&self.given_up);
+        let mut given_up = self.given_up.lock();
         let deaths = given_up.deaths.entry(place).or_default();
         *deaths += 1;
         if turn == Turn::First || *deaths > COINCIDENCES {
@@ -135,7 +135,7 @@ impl ModuleSet {
         capabilities.insert("session.working_dir".to_owned(), Value::String(workspace));
         let limit = self.blueprint.settings.mount_limit;
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        let without = lock(&self.given_up).reasons.clone();
+        let without = self.given_up.lock().reasons.clone();
         let (capabilities, without) = (&capabilities, &without);
         let apart = way == Way::Apart;
         let order = Order::Mount {

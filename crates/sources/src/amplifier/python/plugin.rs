@@ -10,9 +10,10 @@ mod message_class;
 use std::{
     cmp::Reverse,
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use toolpost_a2e::projection::{self, CallResponseView};
 use toolpost_amplifier::{ToolResult as ModuleResult, into_outcome};
@@ -26,7 +27,7 @@ use super::{
     process::{NoAnswer, read},
     protocol::{HandledMessage, MountedPlugin, Order, ResultExtras},
     seat::Seat,
-    set::{ModuleSet, lock},
+    set::ModuleSet,
     settings::{BridgedModule, PythonPackage},
 };
 
@@ -107,15 +108,15 @@ impl PluginOutlet {
 
     /// The mount belongs to this session from now on.
     pub(super) fn assign(&self, mount: u64, session: &SessionId) {
-        lock(&self.sessions).insert(mount, session.clone());
+        self.sessions.lock().insert(mount, session.clone());
     }
 
     pub(super) fn forget(&self, mount: u64) {
-        lock(&self.sessions).remove(&mount);
+        self.sessions.lock().remove(&mount);
     }
 
     pub(super) fn push(&self, mount: u64, message: Value) {
-        let session = lock(&self.sessions).get(&mount).cloned();
+        let session = self.sessions.lock().get(&mount).cloned();
         if let (Some(port), Some(session)) = (self.port.get(), session) {
             port.push(&session, message);
         }

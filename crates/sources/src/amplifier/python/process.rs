@@ -6,11 +6,12 @@ mod start;
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, oneshot, watch};
 use toolpost_model::{AppliedSandbox, CallContext, ErrorClass, ToolFailure};
@@ -130,7 +131,7 @@ impl Bridge {
     fn send_request(&self, order: Order<'_>, call: Option<Arc<ears::CallSide>>) -> Pending {
         let id = self.desk.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
-        self.desk.lock().insert(
+        self.desk.waiting.lock().insert(
             id,
             Waiter {
                 answer: sender,
@@ -177,17 +178,17 @@ impl Bridge {
 
     /// A mount is about to be asked for.
     pub(super) fn begin_mount(&self, mount: u64) {
-        self.desk.own_mounts().insert(mount);
+        self.desk.mounts.lock().insert(mount);
     }
 
     /// Nothing that it says of this mount is heard any more.
     pub(super) fn end_mount(&self, mount: u64) {
-        self.desk.own_mounts().remove(&mount);
+        self.desk.mounts.lock().remove(&mount);
     }
 
     /// A mount was tried; gives back the places of the modules that were being mounted.
     pub(super) fn mounted(&self, mount: u64) -> BTreeSet<usize> {
-        self.desk.at_work().remove(&mount).unwrap_or_default()
+        self.desk.mounting.lock().remove(&mount).unwrap_or_default()
     }
 
     /// How it ended, if it did.
@@ -227,33 +228,24 @@ pub(super) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NoAnswer> {
 }
 
 impl Desk {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Waiter>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn own_mounts(&self) -> std::sync::MutexGuard<'_, HashSet<u64>> {
-        self.mounts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn at_work(&self) -> std::sync::MutexGuard<'_, HashMap<u64, BTreeSet<usize>>> {
-        self.mounting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Nobody is answered any more.
     fn fail(&self, gone: &Arc<Gone>) {
-        for (_, waiter) in self.lock().drain() {
+        for (_, waiter) in self.waiting.lock().drain() {
             let _ = waiter.answer.send(Err(Arc::clone(gone)));
         }
     }
 
     /// Whose events these are.
     fn call(&self, id: u64) -> Option<Arc<ears::CallSide>> {
-        self.lock().get(&id).and_then(|waiter| waiter.call.clone())
+        self.waiting
+            .lock()
+            .get(&id)
+            .and_then(|waiter| waiter.call.clone())
     }
 
     /// The one call that is under way, if there is just one.
     fn only_call(&self) -> Option<Arc<ears::CallSide>> {
-        let waiting = self.lock();
+        let waiting = self.waiting.lock();
         let mut calls = waiting.values().filter_map(|waiter| waiter.call.as_ref());
         calls.next().filter(|_| calls.next().is_none()).cloned()
     }

@@ -1,20 +1,16 @@
 //! A session's place: its own mount of every module, made anew where its process is gone.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use futures_util::{FutureExt as _, future::Shared};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use toolpost_model::{BoxFuture, ErrorClass, SessionId, ToolFailure};
 
-use super::{
-    listing::Listing,
-    process::Bridge,
-    protocol::Order,
-    set::{ModuleSet, lock},
-};
+use super::{listing::Listing, process::Bridge, protocol::Order, set::ModuleSet};
 
 /// A mount in a process.
 #[derive(Clone)]
@@ -73,7 +69,7 @@ impl Seat {
 
     /// The mount that is being made, begun where nobody has. `Err`: it is made already.
     fn under_way(self: &Arc<Self>, set: &Arc<ModuleSet>) -> Result<Mounting, Mounted> {
-        let mut mounting = lock(&self.mounting);
+        let mut mounting = self.mounting.lock();
         // Looked at under the lock: whoever made one has put it there before it was let go of.
         if let Some(mounted) = self.current() {
             return Err(mounted);
@@ -86,10 +82,10 @@ impl Seat {
             let made = seat.make(&set).await;
             if let Ok(mounted) = &made {
                 set.blueprint.outlet.assign(mounted.mount, &seat.session);
-                *lock(&seat.mounted) = Some(mounted.clone());
+                *seat.mounted.lock() = Some(mounted.clone());
                 set.tell_of_failures(mounted);
             }
-            *lock(&seat.mounting) = None;
+            *seat.mounting.lock() = None;
             made
         });
         let made = async move {
@@ -112,13 +108,14 @@ impl Seat {
             });
             return Ok(spare);
         }
-        let remembered = lock(&self.capabilities).clone();
+        let remembered = self.capabilities.lock().clone();
         set.mount(self.session.as_str(), &remembered).await
     }
 
     /// The mount, where it stands.
     pub(super) fn current(&self) -> Option<Mounted> {
-        lock(&self.mounted)
+        self.mounted
+            .lock()
             .clone()
             .filter(|mounted| mounted.bridge.gone().is_none())
     }
@@ -126,18 +123,20 @@ impl Seat {
     /// Takes the mount away, for good. One that is being made is waited for, so that it is not left behind.
     pub(super) async fn take(&self) -> Option<Mounted> {
         self.closed.store(true, Ordering::Release);
-        let mounting = lock(&self.mounting).clone();
+        let mounting = self.mounting.lock().clone();
         if let Some(mounting) = mounting {
             let _ = mounting.await;
         }
-        let mounted = lock(&self.mounted).take();
+        let mounted = self.mounted.lock().take();
         mounted.filter(|mounted| mounted.bridge.gone().is_none())
     }
 
     /// Takes in what a mount has now, if it is this session's. Which events its modules should hear stays what it was
     /// when they were mounted: a handler that is gone is missed.
     pub(super) fn relisted(&self, mount: u64, now: &Listing) {
-        if let Some(mounted) = lock(&self.mounted)
+        if let Some(mounted) = self
+            .mounted
+            .lock()
             .as_mut()
             .filter(|mounted| mounted.mount == mount)
         {
@@ -152,7 +151,9 @@ impl Seat {
     /// Remembers what a module of this session's mount registered.
     pub(super) fn remember(&self, mount: u64, name: &str, value: &Value) {
         if self.current().is_some_and(|mounted| mounted.mount == mount) {
-            lock(&self.capabilities).insert(name.to_owned(), value.clone());
+            self.capabilities
+                .lock()
+                .insert(name.to_owned(), value.clone());
         }
     }
 }

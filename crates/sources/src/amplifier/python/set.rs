@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use toolpost_amplifier::{LoadFailure, events};
@@ -100,12 +101,12 @@ impl ModuleSet {
         let listing = match set.first_mount().await {
             Ok(mounted) => {
                 let listing = Arc::clone(&mounted.listing);
-                *lock(&set.spare) = Some(mounted);
+                *set.spare.lock() = Some(mounted);
                 listing
             }
             Err(failure) => Arc::new(Listing::without(&set.blueprint.modules, &failure.message)),
         };
-        *lock(&set.listing) = listing;
+        *set.listing.lock() = listing;
         set
     }
 
@@ -137,7 +138,7 @@ impl ModuleSet {
             }
         };
         self.listen(&bridge, heard);
-        *lock(&self.core) = Some(bridge.core.clone());
+        *self.core.lock() = Some(bridge.core.clone());
         shared.lives.push(bridge.life());
         // Where each session has its own, nobody else gets this one.
         shared.bridge = Some(Arc::clone(&bridge)).filter(|_| !alone);
@@ -161,7 +162,7 @@ impl ModuleSet {
         match told {
             Told::Line(line) => self.notify(SourceNotice::Log(line)),
             Told::Tools { mount } => {
-                lock(&self.changed).insert(mount, Arc::downgrade(bridge));
+                self.changed.lock().insert(mount, Arc::downgrade(bridge));
                 self.notify(SourceNotice::ToolsChanged);
             }
             Told::Stuck { module } => {
@@ -170,7 +171,7 @@ impl ModuleSet {
                 tokio::spawn(async move { bridge.kill(because).await });
             }
             Told::Capability { mount, name, value } => {
-                let seats: Vec<Arc<Seat>> = lock(&self.seats).values().cloned().collect();
+                let seats: Vec<Arc<Seat>> = self.seats.lock().values().cloned().collect();
                 for seat in seats {
                     seat.remember(mount, &name, &value);
                 }
@@ -183,7 +184,7 @@ impl ModuleSet {
             (Some(feed), notice) => feed.notify(notice),
             // Modules print and log while they are imported, before anybody is connected.
             (None, SourceNotice::Log(line)) => {
-                let mut early = lock(&self.early_lines);
+                let mut early = self.early_lines.lock();
                 if early.len() < MOST_EARLY_LINES {
                     early.push(line);
                 }
@@ -200,14 +201,14 @@ impl ModuleSet {
 
     pub(super) fn connect(&self, feed: SourceFeed) {
         let _ = self.feed.set(feed);
-        for line in std::mem::take(&mut *lock(&self.early_lines)) {
+        for line in std::mem::take(&mut *self.early_lines.lock()) {
             self.notify(SourceNotice::Log(line));
         }
     }
 
     /// The tools now.
     pub(super) async fn list(&self) -> Arc<Listing> {
-        let changed = std::mem::take(&mut *lock(&self.changed));
+        let changed = std::mem::take(&mut *self.changed.lock());
         for (mount, bridge) in changed {
             let Some(bridge) = bridge.upgrade() else {
                 continue;
@@ -216,10 +217,10 @@ impl ModuleSet {
                 continue;
             };
             let now = Listing::of(&self.blueprint.modules, listed.modules);
-            let mut listing = lock(&self.listing);
+            let mut listing = self.listing.lock();
             *listing = Arc::new(listing.grown(&now));
             drop(listing);
-            let seats: Vec<Arc<Seat>> = lock(&self.seats).values().cloned().collect();
+            let seats: Vec<Arc<Seat>> = self.seats.lock().values().cloned().collect();
             seats.iter().for_each(|seat| seat.relisted(mount, &now));
         }
         self.listing()
@@ -243,16 +244,18 @@ impl ModuleSet {
 
     /// A mount that can be asked what is the same in all of them.
     fn any_mount(&self) -> Option<Mounted> {
-        let spare = lock(&self.spare)
+        let spare = self
+            .spare
+            .lock()
             .clone()
             .filter(|spare| spare.bridge.gone().is_none());
-        spare.or_else(|| lock(&self.seats).values().find_map(|seat| seat.current()))
+        spare.or_else(|| self.seats.lock().values().find_map(|seat| seat.current()))
     }
 
     /// Asks the plugins for their tools again, but not more often than every moment. Whether the list changed.
     pub(super) async fn ask_plugins_again(&self) -> bool {
         let is_due = {
-            let mut asked = lock(&self.asked_plugins);
+            let mut asked = self.asked_plugins.lock();
             let is_due = asked.is_none_or(|at| at.elapsed() >= PLUGINS_AGAIN);
             if is_due {
                 *asked = Some(Instant::now());
@@ -266,7 +269,7 @@ impl ModuleSet {
             return false;
         };
         let now = Listing::of(&self.blueprint.modules, listed.modules);
-        let mut listing = lock(&self.listing);
+        let mut listing = self.listing.lock();
         let renewed = listing.with_plugin_tools_of(&now);
         let written =
             |listing: &Listing| serde_json::to_string(&listing.declarations).unwrap_or_default();
@@ -304,12 +307,12 @@ impl ModuleSet {
 
     /// The tools as they were last listed.
     pub(super) fn listing(&self) -> Arc<Listing> {
-        Arc::clone(&lock(&self.listing))
+        Arc::clone(&self.listing.lock())
     }
 
     /// The seat of a session, made where it has none.
     pub(super) fn seat(&self, session: &SessionId) -> Arc<Seat> {
-        let mut seats = lock(&self.seats);
+        let mut seats = self.seats.lock();
         let seat = seats
             .entry(session.clone())
             .or_insert_with(|| Arc::new(Seat::new(session.clone())));
@@ -318,7 +321,7 @@ impl ModuleSet {
 
     /// The session ended.
     pub(super) fn close(&self, session: &SessionId) {
-        let seat = lock(&self.seats).remove(session);
+        let seat = self.seats.lock().remove(session);
         if let Some(seat) = seat {
             self.leave(&seat);
         }
@@ -351,7 +354,8 @@ impl ModuleSet {
 
     /// The mount that was made to list the tools, if nobody has it yet and it still stands.
     pub(super) fn take_spare(&self) -> Option<Mounted> {
-        lock(&self.spare)
+        self.spare
+            .lock()
             .take()
             .filter(|spare| spare.bridge.gone().is_none())
     }
@@ -380,7 +384,7 @@ impl ModuleSet {
     }
 
     pub(super) fn core(&self) -> Option<CoreInUse> {
-        lock(&self.core).clone()
+        self.core.lock().clone()
     }
 
     pub(super) fn failures(&self) -> Vec<LoadFailure> {
@@ -389,8 +393,8 @@ impl ModuleSet {
 
     /// Asks about the mount that was made to list the tools, or, once a session has taken that, about a session's.
     pub(super) async fn inspect(&self, request: &Value) -> Result<Value, ToolFailure> {
-        let spare = lock(&self.spare).clone();
-        let of_session = || lock(&self.seats).values().find_map(|seat| seat.current());
+        let spare = self.spare.lock().clone();
+        let of_session = || self.seats.lock().values().find_map(|seat| seat.current());
         let Some(Mounted { bridge, mount, .. }) = spare.or_else(of_session) else {
             return Err(ToolFailure::new(
                 "there is no mount to look at: the modules are not running",
@@ -406,7 +410,7 @@ impl ModuleSet {
 
     /// Tells the handlers of a session, if it has any, about something that no call waits for.
     pub(super) fn tell_handlers(&self, session: &SessionId, event: &'static str, data: Value) {
-        let seat = lock(&self.seats).get(session).cloned();
+        let seat = self.seats.lock().get(session).cloned();
         if let Some(Mounted { bridge, mount, .. }) = seat.and_then(|seat| seat.current()) {
             bridge.tell(Order::Tell {
                 mount,
@@ -447,8 +451,4 @@ impl Shared {
             }
         }
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -56,11 +56,11 @@ impl MountedSet {
             let message = match tokio::time::timeout(MOUNT_LIMIT, work).await {
                 Ok(Ok(Ok(MountState::Mounted))) => {
                     if *kind == ModuleKind::Hook {
-                        set.mounted_hooks().insert(id.clone());
+                        set.mounted_hooks.lock().insert(id.clone());
                     }
                     continue;
                 }
-                Ok(Ok(Ok(MountState::Declined))) if set.mounted_hooks().contains(id) => {
+                Ok(Ok(Ok(MountState::Declined))) if set.mounted_hooks.lock().contains(id) => {
                     "it declined, and was mounted for an earlier session".to_owned()
                 }
                 Ok(Ok(Ok(MountState::Declined))) => {

@@ -1,11 +1,9 @@
 //! Which session has which mount. The first list needs a mount before there is a session; the first session takes that one
 //! over, so that a program with one agent mounts its modules once.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::{sync::OnceCell, task::JoinHandle};
 use toolpost_model::{SessionId, SourceFeed, SourceNotice};
 
@@ -30,10 +28,6 @@ struct State {
 }
 
 impl Sessions {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The mount that tools are listed from.
     pub(super) async fn first(&self, set: &Shared) -> Arc<MountedSet> {
         Arc::clone(
@@ -45,16 +39,16 @@ impl Sessions {
 
     /// The mount of a session, made where it has none.
     pub(super) async fn of(&self, session: &SessionId, set: &Shared) -> Arc<MountedSet> {
-        let cell = Arc::clone(self.state().open.entry(session.clone()).or_default());
+        let cell = Arc::clone(self.state.lock().open.entry(session.clone()).or_default());
         let make = || async {
-            let is_taken = self.state().is_first_taken;
+            let is_taken = self.state.lock().is_first_taken;
             let first = if is_taken {
                 None
             } else {
                 Some(self.first(set).await)
             };
             let mounted = match first
-                .filter(|_| !std::mem::replace(&mut self.state().is_first_taken, true))
+                .filter(|_| !std::mem::replace(&mut self.state.lock().is_first_taken, true))
             {
                 Some(first) => first,
                 None => Arc::new(MountedSet::mount(set).await),
@@ -67,7 +61,8 @@ impl Sessions {
 
     /// The mount of a session, where it has one.
     pub(super) fn known(&self, session: &SessionId) -> Option<Arc<MountedSet>> {
-        self.state()
+        self.state
+            .lock()
             .open
             .get(session)
             .and_then(|cell| cell.get().cloned())
@@ -78,7 +73,8 @@ impl Sessions {
         let concerned = |set: &Arc<MountedSet>| set.coordinator().hooks().concerns(event);
         self.first.get().is_some_and(concerned)
             || self
-                .state()
+                .state
+                .lock()
                 .open
                 .values()
                 .filter_map(|cell| cell.get())
@@ -89,7 +85,8 @@ impl Sessions {
     pub(super) fn lacks_hooks(&self) -> bool {
         self.first.get().is_none_or(|set| set.lacks_hooks())
             || self
-                .state()
+                .state
+                .lock()
                 .open
                 .values()
                 .filter_map(|cell| cell.get())
@@ -98,12 +95,12 @@ impl Sessions {
 
     /// Takes the way on which an operator is told.
     pub(super) fn connect(&self, feed: SourceFeed) {
-        self.state().feed = Some(feed);
+        self.state.lock().feed = Some(feed);
     }
 
     /// A session is over: what is mounted for it is cleaned up beside whatever else goes on.
     pub(super) fn close(&self, session: &SessionId) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(set) = state
             .open
             .remove(session)
@@ -127,7 +124,7 @@ impl Sessions {
     /// Waits for every cleanup, and cleans up what no session took over.
     pub(super) async fn finish(&self) -> Vec<String> {
         let (ending, unused) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let unused = !std::mem::replace(&mut state.is_first_taken, true);
             (std::mem::take(&mut state.ending), unused)
         };

@@ -2,12 +2,9 @@
 //! waits for are dropped, and what a server says unasked goes to the call it belongs to, in the order it was said. The
 //! SDK would start a task for each of those, and the last word of a call could come after its answer.
 
-use std::{
-    borrow::Cow,
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
+use parking_lot::Mutex;
 use rmcp::{
     RoleClient,
     model::{
@@ -29,24 +26,15 @@ pub(super) struct Typed(Arc<Mutex<HashSet<String>>>);
 
 impl Typed {
     pub(super) fn has(&self, id: &RequestId) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&id.to_string())
+        self.0.lock().contains(&id.to_string())
     }
 
     fn add(&self, id: String) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id);
+        self.0.lock().insert(id);
     }
 
     fn remove(&self, id: &str) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
+        self.0.lock().remove(id);
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use toolpost_model::{CallContext, Principal, SessionId};
 
-use super::{Slot, lock};
+use super::Slot;
 
 /// How many stopped calls are remembered; with more, nobody knows whose words are heard.
 const ABANDONED: usize = 1_024;
@@ -67,7 +67,7 @@ impl Waiting {
             return self.remember(id, slot, now);
         }
         if let Some(token) = token {
-            *lock(&slot.token) = Some(token.clone());
+            *slot.token.lock() = Some(token.clone());
             self.by_token.insert(token, Arc::clone(slot));
         }
         self.by_id.insert(id, Arc::clone(slot));
@@ -98,7 +98,7 @@ impl Waiting {
 
     fn take(&mut self, id: &str) -> Option<Arc<Slot>> {
         let slot = self.by_id.remove(id)?;
-        let token = lock(&slot.token).take();
+        let token = slot.token.lock().take();
         if let Some(token) = token {
             self.by_token.remove(&token);
         }

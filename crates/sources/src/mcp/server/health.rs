@@ -2,11 +2,13 @@
 
 use toolpost_model::{SourceHealth, SourceState};
 
-use super::{SETUP_REQUIRED, Server, lock};
+use super::{SETUP_REQUIRED, Server};
 
 impl Server {
     pub(in super::super) fn health(&self) -> SourceHealth {
-        let mut all: Vec<_> = lock(&self.sessions)
+        let mut all: Vec<_> = self
+            .sessions
+            .lock()
             .values()
             .map(|link| link.shown())
             .collect();

@@ -5,10 +5,11 @@ use std::{
     collections::HashMap,
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -111,7 +112,7 @@ impl Pool {
             return;
         }
         {
-            let mut state = self.0.state();
+            let mut state = self.0.state.lock();
             if state.refilling || state.spare.is_some() {
                 return;
             }
@@ -132,7 +133,7 @@ impl Pool {
                 started = None;
             }
             if let Some(pool) = pool.upgrade() {
-                let mut state = pool.state();
+                let mut state = pool.state.lock();
                 state.refilling = false;
                 state.spare = started;
             }
@@ -141,13 +142,13 @@ impl Pool {
 
     /// Ends what a session has.
     pub(super) fn close(&self, session: &SessionId) {
-        let closed = self.0.state().idle.remove(session);
+        let closed = self.0.state.lock().idle.remove(session);
         drop(closed);
     }
 
     fn keep(&self, session: SessionId, worker: WorkerProcess) {
         let surplus = {
-            let mut state = self.0.state();
+            let mut state = self.0.state.lock();
             if !state.sweeping {
                 state.sweeping = true;
                 tokio::spawn(sweep(Arc::downgrade(&self.0)));
@@ -175,14 +176,9 @@ impl Pool {
 }
 
 impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn found(&self, session: &SessionId) -> Option<WorkerProcess> {
         let (own, spare) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let own = state.idle.remove(session).map(|idle| idle.worker);
             let spare = if own.is_none() {
                 state.spare.take()
@@ -221,7 +217,7 @@ async fn sweep(pool: Weak<Inner>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         let Some(pool) = pool.upgrade() else { return };
-        let mut state = pool.state();
+        let mut state = pool.state.lock();
         state.idle.retain(|_, idle| idle.since.elapsed() < IDLE);
         if state.idle.is_empty() {
             state.sweeping = false;

@@ -10,13 +10,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread,
     time::Instant,
 };
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Semaphore, oneshot};
 use toolpost_model::{Access, CallContext, ErrorClass, Progress, ToolFailure};
 
@@ -106,7 +107,7 @@ impl Workers {
     }
 
     fn run(&self, job: Job) -> Result<(), ToolFailure> {
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         queue.jobs.push_back(job);
         if queue.jobs.len() > queue.idle && queue.threads < THREADS {
             match self.start() {
@@ -136,7 +137,7 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
+        self.shared.queue.lock().closed = true;
         self.shared.wake.notify_all();
     }
 }
@@ -144,17 +145,12 @@ impl Drop for Workers {
 impl std::fmt::Debug for Workers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Workers")
-            .field("threads", &self.shared.lock().threads)
+            .field("threads", &self.shared.queue.lock().threads)
             .finish()
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing under this lock can leave the queue half changed.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A thread's whole life.
     fn work(&self) {
         confine(&self.roots);
@@ -165,7 +161,7 @@ impl Shared {
     }
 
     fn next(&self) -> Option<Job> {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
                 return Some(job);
@@ -175,10 +171,7 @@ impl Shared {
                 return None;
             }
             queue.idle += 1;
-            queue = self
-                .wake
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.wake.wait(&mut queue);
             queue.idle -= 1;
         }
     }

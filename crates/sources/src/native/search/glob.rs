@@ -2,9 +2,10 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
 };
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, statat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,10 +214,7 @@ fn find(
         }
     };
     watch.check()?;
-    let found = found
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-        .into_found();
+    let found = found.into_inner().into_found();
     output(&arguments, path, &found, &passed_over, watch.is_late()).map_err(SearchError::Result)
 }
 
@@ -257,7 +255,7 @@ impl Visit for Collect<'_> {
             return;
         };
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = self.found.lock();
             found.offer(Modified::of(&stat), met.place, 0);
         }
     }

@@ -10,8 +10,9 @@ mod lines;
 mod report;
 mod scan;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -261,10 +262,7 @@ fn search(
         None => search_tree((workspace, &start), &arguments, &watch, &passed_over, scan)?,
     }
     watch.check()?;
-    let found = found
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-        .into_found();
+    let found = found.into_inner().into_found();
     let lines = match arguments.output_mode {
         OutputMode::Content => {
             let (around, page) = (arguments.around(), arguments.page());
@@ -283,7 +281,7 @@ fn search(
         start: &start,
         found: &found,
         lines,
-        scanned: scanned.into_inner().unwrap_or_else(PoisonError::into_inner),
+        scanned: scanned.into_inner(),
         passed_over: &passed_over,
         late: watch.is_late(),
     };

@@ -4,13 +4,9 @@
 //! up to a limit; beyond the limit only the latest bytes are kept, and the rest is counted. Appending never waits for
 //! a reader.
 
-use std::{
-    collections::VecDeque,
-    io,
-    os::fd::OwnedFd,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, io, os::fd::OwnedFd, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::spool::SpoolDirectory;
@@ -96,35 +92,31 @@ impl OutputLog {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Bytes written so far.
     pub(crate) fn total(&self) -> u64 {
-        self.kept().total
+        self.kept.lock().total
     }
 
     /// Lines written so far; one that has no end yet counts too.
     pub(crate) fn lines(&self) -> u64 {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         kept.lines + u64::from(kept.ends_in_line)
     }
 
     /// Bytes that are kept nowhere.
     pub(crate) fn dropped(&self) -> u64 {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         kept.total - kept.whole() - kept.recent.len() as u64
     }
 
     /// Bytes of the spool file.
     pub(crate) fn spooled(&self) -> u64 {
-        self.kept().in_file
+        self.kept.lock().in_file
     }
 
     /// Whether what comes now is not kept for long.
     pub(crate) fn is_full(&self) -> bool {
-        self.kept().full
+        self.kept.lock().full
     }
 
     /// Tells of every growth.
@@ -138,7 +130,7 @@ impl OutputLog {
             return;
         }
         let spill = {
-            let mut kept = self.kept();
+            let mut kept = self.kept.lock();
             if kept.full {
                 kept.remember(bytes);
                 kept.count(bytes);
@@ -159,7 +151,7 @@ impl OutputLog {
         if let Some(spill) = spill {
             self.spill(spill, bytes).await;
         }
-        let total = self.kept().total;
+        let total = self.kept.lock().total;
         self.total.send_replace(total);
     }
 
@@ -167,7 +159,7 @@ impl OutputLog {
     async fn spill(&self, spill: Spill, bytes: &[u8]) {
         let (spool, room) = (self.spool.clone(), self.limit.saturating_sub(spill.at));
         let written = tokio::task::spawn_blocking(move || spill.write(&spool, room)).await;
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         match written {
             Ok(Ok((file, fits, length))) => {
                 kept.file = Some(file);
@@ -188,7 +180,7 @@ impl OutputLog {
     /// Reads up to `limit` bytes from `offset` on.
     pub(crate) async fn read(&self, offset: u64, limit: usize) -> io::Result<Page> {
         let (place, total) = {
-            let kept = self.kept();
+            let kept = self.kept.lock();
             (kept.place(offset.min(kept.total), limit), kept.total)
         };
         match place {
@@ -212,7 +204,7 @@ impl OutputLog {
 
 impl Drop for OutputLog {
     fn drop(&mut self) {
-        self.spool.give_back(self.kept().in_file);
+        self.spool.give_back(self.kept.lock().in_file);
     }
 }
 

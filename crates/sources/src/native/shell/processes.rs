@@ -4,12 +4,9 @@
 
 mod entry;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use toolpost_model::{
     CallContext, DividedLimit, ErrorClass, Principal, SessionId, ShareTable, ToolFailure,
 };
@@ -50,10 +47,7 @@ pub(crate) struct ProcessPlace {
 
 impl Drop for ProcessPlace {
     fn drop(&mut self) {
-        self.places
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .give_back(&self.principal);
+        self.places.lock().give_back(&self.principal);
     }
 }
 
@@ -70,10 +64,6 @@ impl Processes {
 
     pub(crate) fn lifetime(&self) -> Duration {
         self.lifetime
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<Arc<Entry>>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for the output of a process that may run for days: nobody waits for all of it.
@@ -107,7 +97,7 @@ impl Processes {
             return Err(refused(message));
         }
         let principal = context.principal().clone();
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         places
             .take(&principal)
             .map_err(|refusal| refused(refusal.told("background processes", "limits.processes")))?;
@@ -119,7 +109,7 @@ impl Processes {
 
     /// Keeps a process, and lets go of ended ones that are too many.
     pub(crate) fn keep(&self, session: &SessionId, entry: Arc<Entry>) {
-        let mut sessions = self.sessions();
+        let mut sessions = self.sessions.lock();
         let entries = sessions.entry(session.clone()).or_default();
         entries.push(entry);
         let (mut ended, mut bytes) = (0, 0);
@@ -142,7 +132,7 @@ impl Processes {
 
     /// The session's process of that id.
     pub(crate) fn find(&self, context: &CallContext, id: &str) -> Result<Arc<Entry>, ToolFailure> {
-        let sessions = self.sessions();
+        let sessions = self.sessions.lock();
         let entries = sessions
             .get(context.session_id())
             .map_or(&[][..], Vec::as_slice);
@@ -159,12 +149,16 @@ impl Processes {
 
     /// All processes of a session, the oldest first.
     pub(crate) fn of(&self, session: &SessionId) -> Vec<Arc<Entry>> {
-        self.sessions().get(session).cloned().unwrap_or_default()
+        self.sessions
+            .lock()
+            .get(session)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Ends one and forgets it.
     pub(crate) fn forget(&self, session: &SessionId, id: &str) {
-        if let Some(entries) = self.sessions().get_mut(session) {
+        if let Some(entries) = self.sessions.lock().get_mut(session) {
             entries
                 .iter()
                 .filter(|entry| entry.id == id)
@@ -175,7 +169,7 @@ impl Processes {
 
     /// Ends everything of a session.
     pub(crate) fn close(&self, session: &SessionId) {
-        let entries = self.sessions().remove(session).unwrap_or_default();
+        let entries = self.sessions.lock().remove(session).unwrap_or_default();
         entries.iter().for_each(|entry| entry.abandon());
     }
 }

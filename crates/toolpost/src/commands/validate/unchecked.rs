@@ -1,10 +1,8 @@
 //! A source whose tools take any object, so that what a schema forbids reaches the tool and its own checks are seen.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolpost_model::{
     BoxFuture, Declaration, EffectOrigin, Naming, SessionScope, Source, SourceError, SourceFeed,
@@ -23,11 +21,7 @@ pub(super) struct Schemas(Arc<Mutex<BTreeMap<ToolId, Arc<Value>>>>);
 
 impl Schemas {
     pub(super) fn of(&self, tool: &ToolId) -> Option<Arc<Value>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(tool)
-            .cloned()
+        self.0.lock().get(tool).cloned()
     }
 }
 
@@ -39,11 +33,7 @@ impl Unchecked {
     fn bared(&self, mut declaration: Declaration) -> Declaration {
         let any = Arc::new(json!({ "type": "object" }));
         let schema = std::mem::replace(&mut declaration.input.schema, any);
-        let mut kept = self
-            .schemas
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.schemas.0.lock();
         kept.insert(declaration.tool_id.clone(), schema);
         declaration
     }

@@ -1,11 +1,8 @@
 //! Answers of an authority that are kept for a while, by the whole input they were given for.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
@@ -29,14 +26,14 @@ impl KeptAnswers {
     }
 
     pub(super) fn find(&self, key: &str) -> Option<AuthorityAnswer> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.answers.lock();
         let (until, answer) = answers.get(&digest(key))?;
         (Instant::now() < *until).then(|| answer.clone())
     }
 
     pub(super) fn keep(&self, key: &str, answer: AuthorityAnswer) {
         let now = Instant::now();
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         if answers.len() >= MOST_ANSWERS {
             answers.retain(|_, (until, _)| now < *until);
         }
@@ -76,6 +73,6 @@ mod tests {
         for number in 0..3 * MOST_ANSWERS {
             kept.keep(&number.to_string(), answer.clone());
         }
-        assert!(kept.answers.lock().unwrap().len() <= MOST_ANSWERS);
+        assert!(kept.answers.lock().len() <= MOST_ANSWERS);
     }
 }

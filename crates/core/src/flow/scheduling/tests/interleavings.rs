@@ -437,7 +437,7 @@ impl World {
         }
         assert_eq!(self.scheduler.load(), (0, 0));
         assert!(
-            self.scheduler.table().is_empty(),
+            self.scheduler.table.lock().is_empty(),
             "seed {}: something stays behind",
             self.seed
         );

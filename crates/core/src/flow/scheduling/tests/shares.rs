@@ -184,7 +184,7 @@ fn a_greedy_agent_never_fills_the_queue() {
         (0, 0, 1)
     );
     drop((greedy, ordinary, operator));
-    assert!(scheduler.table().is_empty());
+    assert!(scheduler.table.lock().is_empty());
 }
 
 #[test]

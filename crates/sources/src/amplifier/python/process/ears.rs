@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use futures_util::{FutureExt as _, future::FusedFuture as _};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncReadExt as _,
@@ -72,7 +73,7 @@ impl CallSide {
     }
 
     fn printed(&self, stream: Stream, bytes: &[u8]) {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.streams.lock();
         let events = match stream {
             Stream::Stdout => &mut streams[0],
             Stream::Stderr => &mut streams[1],
@@ -86,7 +87,6 @@ impl CallSide {
     pub(super) fn finish(&self) {
         self.streams
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .iter_mut()
             .for_each(OutputEvents::finish);
     }
@@ -161,7 +161,7 @@ pub(super) async fn keep(
     if !heard.is_terminated() {
         let _ = timeout(DRAIN, heard).await;
     }
-    let words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = last_words.lock();
     let last_words = String::from_utf8_lossy(&words).into_owned();
     let told = Arc::new(Gone {
         ended,
@@ -212,7 +212,7 @@ impl Ears {
             return;
         };
         if let Some(id) = tag.id {
-            if let Some(waiter) = self.desk.lock().remove(&id) {
+            if let Some(waiter) = self.desk.waiting.lock().remove(&id) {
                 if let Some(call) = &waiter.call {
                     call.finish();
                 }
@@ -232,7 +232,7 @@ impl Ears {
     fn word(&self, word: Word, ready: &mut Option<Ready>) {
         if let Word::Push { mount, .. } | Word::Capability { mount, .. } | Word::Tools { mount } =
             &word
-            && !self.desk.own_mounts().contains(mount)
+            && !self.desk.mounts.lock().contains(mount)
         {
             return self.line(
                 "a module spoke for a session that is not its own; it was not heard".to_owned(),
@@ -287,10 +287,20 @@ impl Ears {
                 let _ = self.told.send(Told::Capability { mount, name, value });
             }
             Word::Mounting { mount, place } => {
-                self.desk.at_work().entry(mount).or_default().insert(place);
+                self.desk
+                    .mounting
+                    .lock()
+                    .entry(mount)
+                    .or_default()
+                    .insert(place);
             }
             Word::Settled { mount, place } => {
-                self.desk.at_work().entry(mount).or_default().remove(&place);
+                self.desk
+                    .mounting
+                    .lock()
+                    .entry(mount)
+                    .or_default()
+                    .remove(&place);
             }
             Word::Stuck { module } => {
                 let _ = self.told.send(Told::Stuck { module });
@@ -383,7 +393,7 @@ impl Ears {
             };
             let bytes = &buffer[..length];
             if stream == Stream::Stderr {
-                let mut kept = last_words.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = last_words.lock();
                 kept.extend_from_slice(bytes);
                 let over = kept.len().saturating_sub(LAST_WORDS);
                 kept.drain(..over);

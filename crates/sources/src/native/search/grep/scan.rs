@@ -4,11 +4,11 @@ use std::{
     io::{self, Read},
     ops::AddAssign,
     path::Path,
-    sync::{Mutex, PoisonError},
 };
 
 use cap_std::fs::File;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
+use parking_lot::Mutex;
 use rustix::fs::Stat;
 
 use super::{
@@ -114,7 +114,7 @@ impl<'s> Scan<'s> {
         self.scanned.files += 1;
         self.scanned.binary += u64::from(count.binary && count.lines == 0);
         if count.lines > 0 {
-            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = self.found.lock();
             found.offer(Modified::of(stat), place, count.lines);
         }
     }
@@ -162,7 +162,7 @@ impl Visit for Scan<'_> {
 impl Drop for Scan<'_> {
     fn drop(&mut self) {
         self.scanned.long_lines = self.matcher.long_lines();
-        *self.total.lock().unwrap_or_else(PoisonError::into_inner) += self.scanned;
+        *self.total.lock() += self.scanned;
     }
 }
 

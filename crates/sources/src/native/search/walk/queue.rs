@@ -3,11 +3,12 @@
 use std::{
     ffi::CString,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::{Condvar, Mutex};
 use rustix::fd::OwnedFd;
 
 use super::rules::Rules;
@@ -82,7 +83,7 @@ impl<'w> Queue<'w> {
     /// Adds work and gives back how many directories there was no room for.
     pub(super) fn add(&self, jobs: impl IntoIterator<Item = Job>) -> u64 {
         let mut dropped = 0;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.jobs.len();
         for job in jobs {
             let bytes = job.bytes();
@@ -103,7 +104,7 @@ impl<'w> Queue<'w> {
 
     /// The next piece of work; `None` when all is done, or nobody wants more.
     pub(super) fn take(&self) -> Option<(Job, Turn<'_, 'w>)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if self.watch.is_over() {
                 return None;
@@ -117,16 +118,9 @@ impl<'w> Queue<'w> {
                 return None;
             }
             self.idle.fetch_add(1, Ordering::Relaxed);
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
             self.idle.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -135,7 +129,7 @@ pub(super) struct Turn<'q, 'w>(&'q Queue<'w>);
 
 impl Drop for Turn<'_, '_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.busy -= 1;
         if self.0.watch.is_over() || state.busy == 0 && state.jobs.is_empty() {
             self.0.changed.notify_all();
