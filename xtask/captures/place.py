@@ -1,0 +1,191 @@
+"""The folder of a capture run, the binary as a command in it, and hosts that the binary serves there.
+
+The folder has the same path in every run. Digests that cover paths, such as those of surfaces and of calls, can then
+be compared between runs instead of being replaced. A lock allows one run at a time.
+"""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from peer import Peer, poll
+
+_LISTENING = re.compile(r"listening\s+http://\S+?:(\d+)")
+COMMAND_SECONDS = 60
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Ground:
+    """The folder that holds the binary and one place for each group of captures."""
+
+    def __init__(self, *binaries):
+        self.folder = Path(tempfile.gettempdir()).resolve() / f"toolpost-captures-{os.getuid()}"
+        self._lock = open(f"{self.folder}.lock", "w", encoding="utf-8")  # noqa: SIM115 (held until the end)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            sys.exit(f"another capture runs in {self.folder}")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.binaries = []
+        for number, binary in enumerate(binaries):
+            # Help texts and `connect` print the program's name and path, so every binary gets the same ones.
+            folder = self.folder / ("bin" if number == 0 else f"bin-{number}")
+            folder.mkdir(parents=True)
+            self.binaries.append(folder / "toolpost")
+            try:
+                os.link(Path(binary).resolve(), self.binaries[-1])
+            except OSError:
+                shutil.copy2(binary, self.binaries[-1])
+
+    def place(self, name):
+        return Place(self.folder / name, self.binaries[0])
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._lock.close()
+
+
+class Place:
+    """A workspace, a home and a state folder, and the binary run in them."""
+
+    def __init__(self, folder, binary):
+        self.folder, self.binary = folder, binary
+        self.workspace, self.home = folder / "workspace", folder / "home"
+        self.words = []
+        self.variables = {}
+        self.hosts = []
+        for one in (self.workspace, self.home):
+            one.mkdir(parents=True, exist_ok=True)
+
+    def write(self, name, text):
+        """Writes a file of the workspace; `../name` is beside it."""
+        path = Path(os.path.normpath(self.workspace / name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def configure(self, text):
+        """Writes a trusted configuration beside the workspace, for every later command."""
+        self.words = ["--config", str(self.write("../trusted.yaml", text))]
+
+    def environment(self):
+        path = f"{SYSTEM_PATH}:{Path(sys.executable).resolve().parent}"
+        fixed = {"PATH": path, "HOME": str(self.home), "XDG_STATE_HOME": str(self.home / "state")}
+        fixed |= {"XDG_CACHE_HOME": str(self.home / "cache"), "NO_COLOR": "1", "LANG": "C.UTF-8", "TZ": "UTC"}
+        return fixed | self.variables
+
+    def popen(self, words, **options):
+        return subprocess.Popen(
+            [str(self.binary), *words], cwd=self.workspace, env=self.environment(), **options
+        )
+
+    def run(self, *words, stdin=None, cwd=None):
+        """Runs a command of the binary; gives what a capture of it holds."""
+        ran = subprocess.run(
+            [str(self.binary), *words],
+            cwd=cwd or self.workspace,
+            env=self.environment(),
+            input=(stdin or "").encode(),
+            capture_output=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        return Ran(words, ran.returncode, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace"))
+
+    def run_configured(self, *words, **options):
+        """The same with the trusted configuration, which is named behind the words of the command."""
+        return self.run(*words, *self.words, **options)
+
+    @property
+    def data_dir(self):
+        [found] = (self.home / "state" / "toolpost").iterdir()
+        return found
+
+    def serve(self, *words):
+        host = Host(self, ["serve", "--http", "127.0.0.1:0", "--no-prompt", *self.words, *words])
+        self.hosts.append(host)
+        return host.start()
+
+    def close(self):
+        for host in self.hosts:
+            host.kill()
+
+
+class Ran:
+    """A command that has ended."""
+
+    def __init__(self, words, code, stdout, stderr):
+        self.words, self.code, self.stdout, self.stderr = words, code, stdout, stderr
+
+    def json_lines(self):
+        """The values of an output whose every line is JSON, otherwise nothing."""
+        lines = self.stdout.splitlines()
+        if not all(line.startswith(("{", "[")) for line in lines):
+            return []
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError:
+            return []
+
+
+class Host:
+    """A served host: its process, what it printed, and callers of it."""
+
+    def __init__(self, place, words):
+        self.place, self.words = place, words
+        self.process, self.port, self._reader = None, None, None
+        self.stderr, self.stdout = [], b""
+
+    def start(self):
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        self.process = self.place.popen(self.words, **pipes)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        poll(lambda: self.port or self.process.poll() is not None, "the host listens")
+        if self.port is None:
+            self._reader.join(5)
+            raise RuntimeError("the host ended:\n" + "".join(self.stderr))
+        return self
+
+    def _read(self):
+        with self.process.stderr as lines:
+            for raw in lines:
+                line = raw.decode(errors="replace")
+                self.stderr.append(line)
+                found = _LISTENING.search(line)
+                if found and self.port is None:
+                    self.port = int(found[1])
+
+    @property
+    def agent(self):
+        return Peer(self.port, (self.place.data_dir / "token").read_text().strip())
+
+    def caller(self, token):
+        return Peer(self.port, token)
+
+    @property
+    def operator(self):
+        return Peer(socket_path=self.place.data_dir / "socket")
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join(5)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(30)
+        self._reader.join(5)
+        return code
+
+    def log(self):
+        return "".join(self.stderr)
