@@ -58,7 +58,7 @@ fn names(ran: &Ran) -> Vec<String> {
 fn a_named_server_is_listed_and_called_with_the_settings_of_its_tools() {
     let home = named(
         "      tools: { deny: ['dr*'] }\n",
-        "tools:\n  demo.add: { name: plus, class: read, timeout: 10s }\n  'demo.*': { retries: 0 }\nrules:\n  - ask demo.value\n",
+        "tools:\n  demo.add: { name: plus, class: read, timeout: 10s }\n  'demo.*': { concurrency: 2 }\nrules:\n  - ask demo.value\n",
     );
     let listed = home.run(&["tools", "--json"]).expect(0);
     assert_eq!(names(&listed), ["plus", "demo__value"]);
