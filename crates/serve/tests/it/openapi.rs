@@ -12,11 +12,10 @@ const ROUTER: &str = include_str!("../../src/http.rs");
 /// Every `METHOD /path` of the router.
 fn routes() -> BTreeSet<String> {
     let mut routes = BTreeSet::new();
-    for line in ROUTER
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix(".route("))
-    {
-        let (path, handlers) = line.split_once(", ").unwrap();
+    // rustfmt may break a route over several lines.
+    let router = ROUTER.split_whitespace().collect::<Vec<_>>().join(" ");
+    for route in router.split(".route(").skip(1) {
+        let (path, handlers) = route.trim().split_once(", ").unwrap();
         let path = if path == "HEALTH" {
             "/health"
         } else {
