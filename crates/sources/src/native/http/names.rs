@@ -12,7 +12,7 @@ use toolpost_model::BoxFuture;
 
 use super::target::{Reach, TargetRefusal};
 
-/// Turns names into addresses. The host's own is [`SystemNames`].
+/// Turns names into addresses. The host asks the system unless its settings bring another lookup.
 pub trait NameLookup: Send + Sync + 'static {
     /// All addresses of `name`. Those that may not be reached are sorted out by the caller.
     fn lookup(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
